@@ -1,0 +1,153 @@
+/*
+ * The trace file. One per process: a header, then chunks of equal size.
+ *
+ *   header   struct vt_file_header, then the schema text up to header_bytes
+ *   chunk i  at header_bytes + i * chunk_bytes: struct vt_chunk_header, then records
+ *
+ * A chunk is written by one lane (a thread, or threads that follow one another). Its `used` word grows with a release
+ * store after each whole record, so the file is readable at any moment, also after SIGKILL. Numbers are in the byte order of
+ * the writer. A record is its number (one byte) and its fields in the order of records.def; numbers are LEB128, signed ones
+ * zigzag first; differences start from base_time_ns and from address 0 at the head of each chunk, so each chunk decodes alone.
+ */
+#ifndef VRAMTRACE_FORMAT_H
+#define VRAMTRACE_FORMAT_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define VT_MAGIC	"VRAMTRC\n"
+#define VT_FORMAT	1
+#define VT_BYTE_ORDER	0x01020304u
+#define VT_HEADER_BYTES 8192u
+#define VT_CHUNK_BYTES	65536u
+#define VT_CHUNK_MAGIC	0x4b4e4843u /* "CHNK" */
+
+/* How the process was seen to end. */
+enum vt_end {
+	VT_END_UNKNOWN = 0,
+	VT_END_EXIT = 1,   /* exit() ran, status is its argument */
+	VT_END_SIGNAL = 2, /* a launcher saw a signal, status is its number */
+};
+
+struct vt_file_header {
+	char magic[8];
+	uint32_t format;
+	uint32_t byte_order;
+	uint32_t header_bytes;
+	uint32_t chunk_bytes;
+	uint64_t start_realtime_ns;  /* CLOCK_REALTIME at time 0 */
+	uint64_t start_monotonic_ns; /* CLOCK_MONOTONIC at time 0 */
+	uint32_t pid;
+	uint32_t schema_bytes;	  /* length of the schema text that follows this struct */
+	_Atomic uint64_t n_chunks; /* chunks handed out so far */
+	_Atomic uint64_t n_lost;  /* records lost so far by all threads */
+	_Atomic int32_t stopped;  /* VT_E_*: why no more chunks were handed out; 0 none */
+	uint32_t pad;
+	/* Written by `vramtrace run`, which alone learns of signals and of _exit(). */
+	_Atomic uint32_t launcher_end; /* enum vt_end */
+	_Atomic int32_t launcher_status;
+	uint64_t reserved[6];
+};
+
+struct vt_chunk_header {
+	uint32_t magic;
+	uint32_t lane; /* chunks of one lane follow one another in time */
+	uint32_t tid;  /* thread of the first record */
+	_Atomic uint32_t used; /* bytes of records after this header */
+	_Atomic uint32_t sealed; /* 1: full, checksum valid */
+	uint32_t pad;
+	uint64_t base_time_ns;
+	uint64_t checksum; /* vt_checksum over the records */
+	uint64_t reserved[3];
+};
+
+_Static_assert(sizeof(struct vt_file_header) == 128, "header layout is part of the format");
+_Static_assert(sizeof(struct vt_chunk_header) == 64, "chunk layout is part of the format");
+
+/* What memory is, by the call that made it. Numbers are part of the format. */
+enum vt_kind {
+	VT_KIND_NONE = 0,
+	VT_KIND_LINEAR = 1,	/* cuMemAlloc, cuMemAllocPitch */
+	VT_KIND_ARRAY = 2,	/* arrays and mipmapped arrays */
+	VT_KIND_POOL = 3,	/* stream-ordered */
+	VT_KIND_VMM = 4,	/* physical memory of cuMemCreate */
+	VT_KIND_MANAGED = 5,	/* resident on the host or a device; asked bytes only */
+	VT_KIND_GRAPH = 6,	/* graph memory nodes */
+	VT_KIND_SHARED = 7,	/* bytes of another process or API */
+	VT_KIND_PINNED = 8,	/* page-locked host memory of the driver */
+	VT_KIND_REGISTERED = 9, /* the program's own host memory, page-locked */
+	VT_N_KINDS
+};
+
+enum vt_direction {
+	VT_DIR_UNIFIED = 0, /* the addresses decide */
+	VT_DIR_H2D = 1,
+	VT_DIR_D2H = 2,
+	VT_DIR_D2D = 3,
+	VT_DIR_P2P = 4,
+	VT_DIR_H2H = 5,
+	VT_N_DIRECTIONS
+};
+
+#define VT_COPY_ASYNC 1u
+
+/* CUresult of a call that found no memory: the one error that reports treat apart. */
+#define VT_RESULT_OUT_OF_MEMORY 2
+
+enum vt_context_action {
+	VT_CONTEXT_CREATE = 1,
+	VT_CONTEXT_DESTROY = 2,
+	VT_CONTEXT_RETAIN = 3,	/* primary context */
+	VT_CONTEXT_RELEASE = 4, /* primary context */
+	VT_CONTEXT_RESET = 5,	/* primary context */
+};
+
+/* Bytes that are not owned: in a decoded record they point into the trace, valid while the reader lives. */
+struct vt_text {
+	const char *data;
+	size_t bytes;
+};
+
+struct vt_list {
+	const uint64_t *items;
+	size_t n_items;
+};
+
+/* Record numbers, VT_REC_process and so on. */
+enum vt_record_kind {
+#define RECORD(number, name, doc) VT_REC_##name = (number),
+#define FIELD(type, name, doc)
+#define END_RECORD(name)
+#include "vramtrace/records.def"
+	VT_N_RECORDS = 64
+};
+
+#define VT_CTYPE_TIME	uint64_t
+#define VT_CTYPE_NUMBER uint64_t
+#define VT_CTYPE_SIGNED int64_t
+#define VT_CTYPE_ADDR	uint64_t
+#define VT_CTYPE_TEXT	struct vt_text
+#define VT_CTYPE_LIST	struct vt_list
+
+/* struct vt_rec_<name> with one member for each field of records.def. */
+#define RECORD(number, name, doc) struct vt_rec_##name {
+#define FIELD(type, name, doc)	  VT_CTYPE_##type name;
+#define END_RECORD(name)	  };
+#include "vramtrace/records.def"
+
+/* Any one record, as a reader hands it out. */
+struct vt_record {
+	enum vt_record_kind kind;
+	uint32_t tid;	  /* thread that wrote it */
+	uint32_t chunk;	  /* index of its chunk */
+	uint64_t time_ns; /* its own time, or that of the record before it in the chunk */
+	union {
+#define RECORD(number, name, doc) struct vt_rec_##name name;
+#define FIELD(type, name, doc)
+#define END_RECORD(name)
+#include "vramtrace/records.def"
+	};
+};
+
+#endif

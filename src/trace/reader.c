@@ -1,0 +1,516 @@
+#include "trace/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "trace/codec.h"
+#include "trace/schema.h"
+
+#define MAX_FIELDS 32u
+#define MAX_LIST   8192u
+
+/* How the file describes one kind of record. */
+struct layout {
+	const struct vt_schema *schema; /* NULL: a kind this version does not know */
+	uint8_t n_fields;		/* 0: not in the file's schema */
+	uint8_t types[MAX_FIELDS];
+};
+
+/* One chunk being read, one record ahead. */
+struct cursor {
+	const uint8_t *at;
+	const uint8_t *end;
+	struct vt_delta delta;
+	struct vt_record ahead;
+	bool cut;	/* the file ends before the chunk does */
+	uint64_t *list; /* frames of `ahead` */
+	size_t list_size;
+};
+
+/* A chunk of the file, in the order of the time it begins. */
+struct chunk_entry {
+	uint64_t base_time_ns;
+	uint32_t index;
+};
+
+struct vt_reader {
+	const uint8_t *data;
+	uint64_t bytes;
+	struct vt_file_header header;
+	struct layout layouts[VT_N_RECORDS];
+	struct chunk_entry *chunks;
+	size_t n_chunks;
+	size_t next_chunk; /* first one that has no cursor yet */
+	struct cursor **heap;
+	size_t n_heap;
+	size_t heap_size;
+	struct cursor *given; /* cursor of the record last handed out */
+	struct vt_damage damage;
+	uint64_t position;
+};
+
+static int map_file(struct vt_reader *reader, const char *path)
+{
+	struct stat st;
+	void *data;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would be waited for */
+	int saved;
+
+	if (fd < 0)
+		return VT_E_OPEN;
+	if (fstat(fd, &st)) {
+		saved = errno;
+		close(fd);
+		errno = saved;
+		return VT_E_IO;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		close(fd);
+		errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+		return S_ISDIR(st.st_mode) ? VT_E_OPEN : VT_E_NOT_TRACE;
+	}
+	reader->bytes = (uint64_t)st.st_size;
+	if (!reader->bytes) {
+		close(fd);
+		return VT_E_EMPTY;
+	}
+	data = mmap(NULL, reader->bytes, PROT_READ, MAP_SHARED, fd, 0);
+	saved = errno;
+	close(fd);
+	errno = saved;
+	if (data == MAP_FAILED)
+		return VT_E_IO;
+	reader->data = data;
+	return 0;
+}
+
+static int check_header(struct vt_reader *reader)
+{
+	const struct vt_file_header *header = &reader->header;
+	size_t have = reader->bytes < sizeof(*header) ? reader->bytes : sizeof(*header);
+	size_t magic = have < sizeof(header->magic) ? have : sizeof(header->magic);
+	static const char zero[sizeof(header->magic)];
+
+	memcpy(&reader->header, reader->data, have);
+	if (!memcmp(header->magic, zero, magic))
+		return VT_E_EMPTY;
+	if (memcmp(header->magic, VT_MAGIC, magic))
+		return VT_E_NOT_TRACE;
+	if (have < sizeof(*header) || reader->bytes < header->header_bytes)
+		return VT_E_TRUNCATED;
+	if (header->byte_order != VT_BYTE_ORDER)
+		return VT_E_DAMAGED;
+	if (header->format > VT_FORMAT)
+		return VT_E_VERSION;
+	if (header->header_bytes < sizeof(*header) + header->schema_bytes || header->header_bytes % 64 ||
+		header->schema_bytes > header->header_bytes || header->chunk_bytes % 4096 ||
+		header->chunk_bytes < 4096 || header->chunk_bytes > (1u << 24) || !header->format)
+		return VT_E_DAMAGED;
+	return 0;
+}
+
+/* One line of the schema text: "number name T:field ...". False when it is not one. */
+static bool parse_layout(struct vt_reader *reader, const char *line, const char *end)
+{
+	unsigned long number = 0;
+	struct layout *layout;
+	const char *p = line;
+
+	while (p < end && *p >= '0' && *p <= '9' && number < VT_N_RECORDS)
+		number = number * 10 + (unsigned long)(*p++ - '0');
+	if (p == line || number >= VT_N_RECORDS)
+		return false;
+	layout = &reader->layouts[number];
+	layout->schema = vt_schema_get((unsigned int)number);
+	for (; p + 1 < end; p++) {
+		if (p[1] != ':' || p[-1] != ' ')
+			continue;
+		if (!strchr("TNSAXL", *p) || layout->n_fields == MAX_FIELDS)
+			return false;
+		/* A field this version knows under another type is damage. */
+		if (layout->schema && layout->n_fields < layout->schema->n_fields &&
+			layout->schema->fields[layout->n_fields].type != (enum vt_field_type)*p)
+			return false;
+		layout->types[layout->n_fields++] = (uint8_t)*p;
+	}
+	return layout->n_fields > 0;
+}
+
+static int parse_schema(struct vt_reader *reader)
+{
+	const char *p = (const char *)reader->data + sizeof(struct vt_file_header);
+	const char *end = p + reader->header.schema_bytes;
+
+	while (p < end) {
+		const char *newline = memchr(p, '\n', (size_t)(end - p));
+
+		if (!newline || !parse_layout(reader, p, newline))
+			return VT_E_DAMAGED;
+		p = newline + 1;
+	}
+	return 0;
+}
+
+static int compare_chunks(const void *a, const void *b)
+{
+	const struct chunk_entry *x = a, *y = b;
+
+	if (x->base_time_ns != y->base_time_ns)
+		return x->base_time_ns < y->base_time_ns ? -1 : 1;
+	return x->index < y->index ? -1 : 1;
+}
+
+static const struct vt_chunk_header *chunk_at(const struct vt_reader *reader, uint32_t index)
+{
+	return (const void *)(reader->data + reader->header.header_bytes +
+			      (uint64_t)index * reader->header.chunk_bytes);
+}
+
+/* Finds the chunks and sorts them, so that a cursor is needed only while its chunk's time has come. */
+static int list_chunks(struct vt_reader *reader)
+{
+	uint64_t room = reader->bytes - reader->header.header_bytes;
+	uint64_t in_file = (room + reader->header.chunk_bytes - 1) / reader->header.chunk_bytes;
+	uint64_t n = atomic_load(&reader->header.n_chunks);
+
+	if (n > in_file) {
+		if (__builtin_mul_overflow(n - in_file, reader->header.chunk_bytes, &reader->damage.missing_bytes))
+			reader->damage.missing_bytes = UINT64_MAX;
+		n = in_file;
+	}
+	reader->chunks = calloc(n ? n : 1, sizeof(*reader->chunks));
+	if (!reader->chunks)
+		return VT_E_NO_MEMORY;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct vt_chunk_header *chunk = chunk_at(reader, i);
+
+		if ((const uint8_t *)(chunk + 1) > reader->data + reader->bytes)
+			break;
+		/* Handed out but not begun: the process was stopped right there. */
+		if (!chunk->magic)
+			continue;
+		reader->chunks[reader->n_chunks++] = (struct chunk_entry){chunk->base_time_ns, i};
+	}
+	qsort(reader->chunks, reader->n_chunks, sizeof(*reader->chunks), compare_chunks);
+	return 0;
+}
+
+int vt_reader_open(struct vt_reader **out, const char *path)
+{
+	struct vt_reader *reader = calloc(1, sizeof(*reader));
+	int error;
+
+	*out = NULL;
+	if (!reader)
+		return VT_E_NO_MEMORY;
+	error = map_file(reader, path);
+	if (!error)
+		error = check_header(reader);
+	if (!error)
+		error = parse_schema(reader);
+	if (!error)
+		error = list_chunks(reader);
+	if (error) {
+		int saved = errno;
+
+		vt_reader_close(reader);
+		errno = saved;
+		return error;
+	}
+	*out = reader;
+	return 0;
+}
+
+static void cursor_free(struct cursor *cursor)
+{
+	if (cursor)
+		free(cursor->list);
+	free(cursor);
+}
+
+static void drop_cursors(struct vt_reader *reader)
+{
+	for (size_t i = 0; i < reader->n_heap; i++)
+		cursor_free(reader->heap[i]);
+	cursor_free(reader->given);
+	reader->n_heap = 0;
+	reader->given = NULL;
+}
+
+void vt_reader_close(struct vt_reader *reader)
+{
+	if (!reader)
+		return;
+	drop_cursors(reader);
+	if (reader->data)
+		munmap((void *)reader->data, reader->bytes);
+	free(reader->heap);
+	free(reader->chunks);
+	free(reader);
+}
+
+const struct vt_file_header *vt_reader_header(const struct vt_reader *reader)
+{
+	return &reader->header;
+}
+
+const struct vt_damage *vt_reader_damage(const struct vt_reader *reader)
+{
+	return &reader->damage;
+}
+
+uint64_t vt_reader_size(const struct vt_reader *reader)
+{
+	return reader->bytes;
+}
+
+uint64_t vt_reader_position(const struct vt_reader *reader)
+{
+	return reader->position;
+}
+
+int vt_reader_rewind(struct vt_reader *reader)
+{
+	uint64_t missing = reader->damage.missing_bytes;
+
+	drop_cursors(reader);
+	reader->next_chunk = 0;
+	reader->position = 0;
+	reader->damage = (struct vt_damage){.missing_bytes = missing};
+	return 0;
+}
+
+static bool decode_list(struct cursor *cursor, const uint8_t **p, struct vt_list *out)
+{
+	uint64_t n, last = 0, difference;
+
+	if (!vt_decode_number(p, cursor->end, &n) || n > MAX_LIST)
+		return false;
+	if (n > cursor->list_size) {
+		uint64_t *bigger = realloc(cursor->list, n * sizeof(*bigger));
+
+		if (!bigger)
+			return false;
+		cursor->list = bigger;
+		cursor->list_size = n;
+	}
+	for (uint64_t i = 0; i < n; i++) {
+		if (!vt_decode_number(p, cursor->end, &difference))
+			return false;
+		last += (uint64_t)vt_unzigzag(difference);
+		cursor->list[i] = last;
+	}
+	*out = (struct vt_list){cursor->list, n};
+	return true;
+}
+
+/* Decodes one field to out, or steps over it when out is NULL. */
+static bool decode_field(struct cursor *cursor, const uint8_t **p, uint8_t type, void *out)
+{
+	struct vt_text text;
+	struct vt_list list;
+	uint64_t value;
+
+	if (type == VT_FIELD_LIST) {
+		if (!decode_list(cursor, p, &list))
+			return false;
+		if (out)
+			memcpy(out, &list, sizeof(list));
+		return true;
+	}
+	if (!vt_decode_number(p, cursor->end, &value))
+		return false;
+	switch (type) {
+	case VT_FIELD_TIME:
+		value = cursor->delta.time_ns += (uint64_t)vt_unzigzag(value);
+		break;
+	case VT_FIELD_ADDR:
+		value = cursor->delta.address += (uint64_t)vt_unzigzag(value);
+		break;
+	case VT_FIELD_SIGNED:
+		value = (uint64_t)vt_unzigzag(value);
+		break;
+	case VT_FIELD_TEXT:
+		if (value > (uint64_t)(cursor->end - *p))
+			return false;
+		text = (struct vt_text){(const char *)*p, value};
+		*p += value;
+		if (out)
+			memcpy(out, &text, sizeof(text));
+		return true;
+	default:
+		break;
+	}
+	if (out)
+		memcpy(out, &value, sizeof(value));
+	return true;
+}
+
+/* Decodes the next known record of the chunk into cursor->ahead. 1: done, 0: end of the chunk, -1: nonsense. */
+static int decode_ahead(struct vt_reader *reader, struct cursor *cursor)
+{
+	while (cursor->at < cursor->end) {
+		const uint8_t *p = cursor->at;
+		uint8_t kind = *p++;
+		const struct layout *layout = kind < VT_N_RECORDS ? &reader->layouts[kind] : NULL;
+		struct vt_record *record = &cursor->ahead;
+		uint32_t tid = record->tid, chunk = record->chunk;
+
+		if (!layout || !layout->n_fields)
+			return -1;
+		memset(record, 0, sizeof(*record));
+		for (size_t i = 0; i < layout->n_fields; i++) {
+			bool known = layout->schema && i < layout->schema->n_fields;
+			void *out = known ? (uint8_t *)record + VT_RECORD_BASE + layout->schema->fields[i].offset
+					  : NULL;
+
+			if (!decode_field(cursor, &p, layout->types[i], out))
+				return -1;
+		}
+		cursor->at = p;
+		record->tid = tid;
+		record->chunk = chunk;
+		record->time_ns = cursor->delta.time_ns;
+		record->kind = kind;
+		if (kind == VT_REC_thread)
+			record->tid = (uint32_t)record->thread.tid;
+		if (layout->schema)
+			return 1;
+		reader->damage.n_unknown++;
+	}
+	return 0;
+}
+
+/* Records that take memory away sort before those that add some: the address may be the same. */
+static bool takes_away(const struct vt_record *record)
+{
+	return record->kind == VT_REC_free || record->kind == VT_REC_unmap ||
+	       record->kind == VT_REC_handle_release || record->kind == VT_REC_unreserve;
+}
+
+static bool before(const struct cursor *a, const struct cursor *b)
+{
+	if (a->ahead.time_ns != b->ahead.time_ns)
+		return a->ahead.time_ns < b->ahead.time_ns;
+	if (takes_away(&a->ahead) != takes_away(&b->ahead))
+		return takes_away(&a->ahead);
+	return a->ahead.chunk < b->ahead.chunk;
+}
+
+static int heap_push(struct vt_reader *reader, struct cursor *cursor)
+{
+	size_t i = reader->n_heap;
+
+	if (i == reader->heap_size) {
+		size_t size = i ? 2 * i : 16;
+		struct cursor **bigger = realloc(reader->heap, size * sizeof(*bigger));
+
+		if (!bigger)
+			return VT_E_NO_MEMORY;
+		reader->heap = bigger;
+		reader->heap_size = size;
+	}
+	reader->n_heap++;
+	for (; i && before(cursor, reader->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		reader->heap[i] = reader->heap[(i - 1) / 2];
+	reader->heap[i] = cursor;
+	return 0;
+}
+
+static struct cursor *heap_pop(struct vt_reader *reader)
+{
+	struct cursor *first = reader->heap[0];
+	struct cursor *last = reader->heap[--reader->n_heap];
+	size_t i = 0;
+
+	for (;;) {
+		size_t child = 2 * i + 1;
+
+		if (child + 1 < reader->n_heap && before(reader->heap[child + 1], reader->heap[child]))
+			child++;
+		if (child >= reader->n_heap || before(last, reader->heap[child]))
+			break;
+		reader->heap[i] = reader->heap[child];
+		i = child;
+	}
+	reader->heap[i] = last;
+	return first;
+}
+
+/* Moves the cursor on: back into the heap, or away when its chunk is done. */
+static int advance(struct vt_reader *reader, struct cursor *cursor)
+{
+	int found = decode_ahead(reader, cursor);
+
+	if (found == 1) {
+		int error = heap_push(reader, cursor);
+
+		if (error)
+			cursor_free(cursor);
+		return error;
+	}
+	if (found < 0 || cursor->cut)
+		reader->damage.n_chunks_cut++;
+	cursor_free(cursor);
+	return 0;
+}
+
+/* Begins the chunk, if it is one. */
+static int open_chunk(struct vt_reader *reader, uint32_t index)
+{
+	const struct vt_chunk_header *chunk = chunk_at(reader, index);
+	const uint8_t *start = (const uint8_t *)(chunk + 1);
+	/* The flag first: a running writer fills in the rest before it sets it. */
+	uint32_t sealed = atomic_load_explicit(&chunk->sealed, memory_order_acquire);
+	uint32_t used = atomic_load_explicit(&chunk->used, memory_order_acquire);
+	uint64_t left = (uint64_t)(reader->data + reader->bytes - start);
+	struct cursor *cursor;
+
+	reader->position += reader->header.chunk_bytes;
+	if (chunk->magic != VT_CHUNK_MAGIC || used > reader->header.chunk_bytes - sizeof(*chunk)) {
+		reader->damage.n_chunks_skipped++;
+		return 0;
+	}
+	if (used <= left && sealed && vt_checksum(start, used) != chunk->checksum) {
+		reader->damage.n_chunks_skipped++;
+		return 0;
+	}
+	cursor = calloc(1, sizeof(*cursor));
+	if (!cursor)
+		return VT_E_NO_MEMORY;
+	cursor->cut = used > left;
+	cursor->at = start;
+	cursor->end = start + (cursor->cut ? left : used);
+	cursor->delta.time_ns = chunk->base_time_ns;
+	cursor->ahead.tid = chunk->tid;
+	cursor->ahead.chunk = index;
+	return advance(reader, cursor);
+}
+
+int vt_reader_next(struct vt_reader *reader, struct vt_record *record)
+{
+	int error = 0;
+
+	if (reader->given) {
+		struct cursor *given = reader->given;
+
+		reader->given = NULL;
+		error = advance(reader, given);
+	}
+	while (!error && reader->next_chunk < reader->n_chunks &&
+		(!reader->n_heap || reader->chunks[reader->next_chunk].base_time_ns <=
+					    reader->heap[0]->ahead.time_ns))
+		error = open_chunk(reader, reader->chunks[reader->next_chunk++].index);
+	if (error)
+		return error;
+	if (!reader->n_heap)
+		return 0;
+	reader->given = heap_pop(reader);
+	*record = reader->given->ahead;
+	return 1;
+}
