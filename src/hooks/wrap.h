@@ -1,0 +1,53 @@
+/*
+ * The shape of every wrapper: FORWARD the call unchanged, hand its outcome to one event_* function, return LEAVE().
+ *
+ * Rules: arguments and results pass untouched; out-parameters are read through OUT(), which looks at them only after success;
+ * nothing is done before the real call but reading the clock.
+ */
+#ifndef VRAMTRACE_HOOKS_WRAP_H
+#define VRAMTRACE_HOOKS_WRAP_H
+
+#include "hooks/contexts.h"
+#include "hooks/driver.h"
+#include "hooks/sample.h"
+#include "record/events.h"
+
+/* Declares `call` and makes the real call. Without a driver there is nothing to call: so says the result. */
+#define FORWARD(export, ...)                                                                       \
+	struct call call = {.api = API_##export, .name = #export, .device = -1};                   \
+	__typeof__(&(export)) original_of_##export = DRIVER_ORIGINAL(export);                      \
+	if (!original_of_##export)                                                                 \
+		return CUDA_ERROR_NOT_INITIALIZED;                                                 \
+	call_enter(&call);                                                                         \
+	call_return(&call, (int)original_of_##export(__VA_ARGS__));                                \
+	wrap_locate(&call)
+
+/* What *pointer holds, 0 unless the call succeeded. */
+#define OUT(pointer) (call.result || !(pointer) ? 0 : (uint64_t)*(pointer))
+
+#define ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
+
+/* Ends the call and gives its result, untouched. */
+#define LEAVE() wrap_leave(&call)
+
+/* The same for calls that change how much memory is free. */
+#define LEAVE_SAMPLED() (sample_memory(&call), wrap_leave(&call))
+
+/* Fills in the device of the context current to this thread. */
+static inline void wrap_locate(struct call *call)
+{
+	if (call->recorded) {
+		struct context_info current = contexts_current();
+
+		call->device = current.device;
+		call->context_id = current.id;
+	}
+}
+
+static inline CUresult wrap_leave(const struct call *call)
+{
+	call_leave(call);
+	return (CUresult)call->result;
+}
+
+#endif

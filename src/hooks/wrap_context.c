@@ -1,0 +1,116 @@
+#include "hooks/wrap.h"
+
+CUresult CUDAAPI cuInit(unsigned int Flags)
+{
+	FORWARD(cuInit, Flags);
+	return LEAVE();
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+	struct context_info context = {0, dev};
+
+	FORWARD(cuDevicePrimaryCtxRetain, pctx, dev);
+	if (!call.result && pctx) {
+		context = contexts_add(*pctx, dev);
+		contexts_set_primary(dev, *pctx);
+	}
+	event_context(&call, VT_CONTEXT_RETAIN, context.id, dev);
+	return LEAVE();
+}
+
+static void note_primary(struct call *call, enum vt_context_action action, CUdevice dev)
+{
+	event_context(call, action, contexts_get(contexts_get_primary(dev)).id, dev);
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+	FORWARD(cuDevicePrimaryCtxRelease, dev);
+	note_primary(&call, VT_CONTEXT_RELEASE, dev);
+	return LEAVE();
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+	FORWARD(cuDevicePrimaryCtxRelease_v2, dev);
+	note_primary(&call, VT_CONTEXT_RELEASE, dev);
+	return LEAVE();
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice dev)
+{
+	FORWARD(cuDevicePrimaryCtxReset, dev);
+	note_primary(&call, VT_CONTEXT_RESET, dev);
+	return LEAVE();
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+	FORWARD(cuDevicePrimaryCtxReset_v2, dev);
+	note_primary(&call, VT_CONTEXT_RESET, dev);
+	return LEAVE();
+}
+
+static void note_created(struct call *call, CUcontext *pctx, CUdevice dev)
+{
+	struct context_info context = {0, dev};
+
+	if (!call->result && pctx)
+		context = contexts_add(*pctx, dev);
+	event_context(call, VT_CONTEXT_CREATE, context.id, dev);
+}
+
+CUresult CUDAAPI cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	FORWARD(cuCtxCreate, pctx, flags, dev);
+	note_created(&call, pctx, dev);
+	return LEAVE_SAMPLED();
+}
+
+CUresult CUDAAPI cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	FORWARD(cuCtxCreate_v2, pctx, flags, dev);
+	note_created(&call, pctx, dev);
+	return LEAVE_SAMPLED();
+}
+
+CUresult CUDAAPI cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
+	CUdevice dev)
+{
+	FORWARD(cuCtxCreate_v3, pctx, paramsArray, numParams, flags, dev);
+	note_created(&call, pctx, dev);
+	return LEAVE_SAMPLED();
+}
+
+#if CUDA_VERSION >= 12050
+CUresult CUDAAPI cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
+{
+	FORWARD(cuCtxCreate_v4, pctx, ctxCreateParams, flags, dev);
+	note_created(&call, pctx, dev);
+	return LEAVE_SAMPLED();
+}
+#endif
+
+static void note_destroyed(struct call *call, CUcontext ctx)
+{
+	struct context_info context = contexts_get(ctx);
+
+	if (!call->result)
+		contexts_remove(ctx);
+	event_context(call, VT_CONTEXT_DESTROY, context.id, context.device);
+}
+
+CUresult CUDAAPI cuCtxDestroy(CUcontext ctx)
+{
+	FORWARD(cuCtxDestroy, ctx);
+	note_destroyed(&call, ctx);
+	return LEAVE();
+}
+
+CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx)
+{
+	FORWARD(cuCtxDestroy_v2, ctx);
+	note_destroyed(&call, ctx);
+	return LEAVE();
+}

@@ -1,0 +1,80 @@
+#include "hooks/wrap.h"
+
+/*
+ * All linear copies have one of four shapes, in a synchronous and an asynchronous form. as_dst and as_src turn the arguments
+ * into addresses; the compiler checks each definition against the vendor's declaration.
+ */
+#define COPY(export, direction, dst_type, as_dst, src_type, as_src, size_type)                     \
+	CUresult CUDAAPI export(dst_type dst, src_type src, size_type bytes)                       \
+	{                                                                                          \
+		FORWARD(export, dst, src, bytes);                                                  \
+		event_copy(&call, direction, 0, as_dst(dst), as_src(src), bytes, 0);               \
+		return LEAVE();                                                                    \
+	}
+
+#define COPY_ASYNC(export, direction, dst_type, as_dst, src_type, as_src, size_type)               \
+	CUresult CUDAAPI export(dst_type dst, src_type src, size_type bytes, CUstream stream)      \
+	{                                                                                          \
+		FORWARD(export, dst, src, bytes, stream);                                          \
+		event_copy(&call, direction, VT_COPY_ASYNC, as_dst(dst), as_src(src), bytes,       \
+			ADDRESS(stream));                                                          \
+		return LEAVE();                                                                    \
+	}
+
+#define SELF(address) (address)
+
+#define UNIFIED(form, export) form(export, VT_DIR_UNIFIED, CUdeviceptr, SELF, CUdeviceptr, SELF, size_t)
+#define H2D(form, export, pointer, size)                                                           \
+	form(export, VT_DIR_H2D, pointer, SELF, const void *, ADDRESS, size)
+#define D2H(form, export, pointer, size) form(export, VT_DIR_D2H, void *, ADDRESS, pointer, SELF, size)
+#define D2D(form, export, pointer, size) form(export, VT_DIR_D2D, pointer, SELF, pointer, SELF, size)
+
+UNIFIED(COPY, cuMemcpy)
+UNIFIED(COPY, cuMemcpy_ptds)
+UNIFIED(COPY_ASYNC, cuMemcpyAsync)
+UNIFIED(COPY_ASYNC, cuMemcpyAsync_ptsz)
+
+H2D(COPY, cuMemcpyHtoD, CUdeviceptr_v1, unsigned int)
+H2D(COPY, cuMemcpyHtoD_v2, CUdeviceptr, size_t)
+H2D(COPY, cuMemcpyHtoD_v2_ptds, CUdeviceptr, size_t)
+H2D(COPY_ASYNC, cuMemcpyHtoDAsync, CUdeviceptr_v1, unsigned int)
+H2D(COPY_ASYNC, cuMemcpyHtoDAsync_v2, CUdeviceptr, size_t)
+H2D(COPY_ASYNC, cuMemcpyHtoDAsync_v2_ptsz, CUdeviceptr, size_t)
+
+D2H(COPY, cuMemcpyDtoH, CUdeviceptr_v1, unsigned int)
+D2H(COPY, cuMemcpyDtoH_v2, CUdeviceptr, size_t)
+D2H(COPY, cuMemcpyDtoH_v2_ptds, CUdeviceptr, size_t)
+D2H(COPY_ASYNC, cuMemcpyDtoHAsync, CUdeviceptr_v1, unsigned int)
+D2H(COPY_ASYNC, cuMemcpyDtoHAsync_v2, CUdeviceptr, size_t)
+D2H(COPY_ASYNC, cuMemcpyDtoHAsync_v2_ptsz, CUdeviceptr, size_t)
+
+D2D(COPY, cuMemcpyDtoD, CUdeviceptr_v1, unsigned int)
+D2D(COPY, cuMemcpyDtoD_v2, CUdeviceptr, size_t)
+D2D(COPY, cuMemcpyDtoD_v2_ptds, CUdeviceptr, size_t)
+D2D(COPY_ASYNC, cuMemcpyDtoDAsync, CUdeviceptr_v1, unsigned int)
+D2D(COPY_ASYNC, cuMemcpyDtoDAsync_v2, CUdeviceptr, size_t)
+D2D(COPY_ASYNC, cuMemcpyDtoDAsync_v2_ptsz, CUdeviceptr, size_t)
+
+/* Between contexts, named in the call. */
+#define PEER(export)                                                                               \
+	CUresult CUDAAPI export(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,           \
+		CUcontext src_context, size_t bytes)                                               \
+	{                                                                                          \
+		FORWARD(export, dst, dst_context, src, src_context, bytes);                        \
+		event_copy(&call, VT_DIR_P2P, 0, dst, src, bytes, 0);                              \
+		return LEAVE();                                                                    \
+	}
+
+#define PEER_ASYNC(export)                                                                         \
+	CUresult CUDAAPI export(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,           \
+		CUcontext src_context, size_t bytes, CUstream stream)                              \
+	{                                                                                          \
+		FORWARD(export, dst, dst_context, src, src_context, bytes, stream);                \
+		event_copy(&call, VT_DIR_P2P, VT_COPY_ASYNC, dst, src, bytes, ADDRESS(stream));    \
+		return LEAVE();                                                                    \
+	}
+
+PEER(cuMemcpyPeer)
+PEER(cuMemcpyPeer_ptds)
+PEER_ASYNC(cuMemcpyPeerAsync)
+PEER_ASYNC(cuMemcpyPeerAsync_ptsz)

@@ -1,0 +1,27 @@
+/*
+ * The recorder's own memory: taken from the kernel in blocks, never from the process's malloc. Freed pieces are kept by
+ * power-of-two size and used again. Not locked: an arena belongs to whatever lock guards its table.
+ */
+#ifndef VRAMTRACE_RECORD_ARENA_H
+#define VRAMTRACE_RECORD_ARENA_H
+
+#include <stddef.h>
+
+#define ARENA_CLASSES 48
+
+struct arena {
+	char *at;
+	size_t left;
+	void *idle[ARENA_CLASSES]; /* freed pieces of 1 << i bytes, linked through their first word */
+};
+
+/* bytes of memory, 16-byte aligned, not cleared. NULL when the kernel has none. Sizes are rounded up to powers of two. */
+void *arena_alloc(struct arena *arena, size_t bytes);
+
+/* Gives back a piece that was asked for with the same bytes. */
+void arena_free(struct arena *arena, void *piece, size_t bytes);
+
+/* As arena_alloc, but packed and never to be freed: for what lives as long as the process. */
+void *arena_alloc_forever(struct arena *arena, size_t bytes);
+
+#endif

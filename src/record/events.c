@@ -1,0 +1,420 @@
+#include "record/events.h"
+
+#include <string.h>
+
+#include "record/live.h"
+#include "record/modules.h"
+#include "record/options.h"
+#include "record/stack.h"
+#include "record/stackset.h"
+#include "trace/writer.h"
+
+#define MAX_APIS 1024u
+
+static _Atomic unsigned char named[MAX_APIS]; /* 1: the row's name is in the trace */
+static _Atomic unsigned char problem_noted;
+
+static uint64_t since_start(uint64_t monotonic_ns)
+{
+	return vt_writer_time(&session.writer, monotonic_ns);
+}
+
+static uint64_t duration_of(const struct call *call)
+{
+	return call->end_ns - call->start_ns;
+}
+
+static void name_api(struct vt_lane *lane, const struct call *call)
+{
+	struct vt_rec_api record = {.api_id = call->api};
+
+	if (call->api >= MAX_APIS || atomic_load_explicit(&named[call->api], memory_order_relaxed) ||
+		atomic_exchange_explicit(&named[call->api], 1, memory_order_relaxed))
+		return;
+	record.name = (struct vt_text){call->name, strlen(call->name)};
+	vt_put_api(lane, &record);
+}
+
+static void note_problem(struct vt_lane *lane)
+{
+	const char *problem = stack_problem();
+	struct vt_rec_note record;
+
+	if (!problem || atomic_exchange_explicit(&problem_noted, 1, memory_order_relaxed))
+		return;
+	record.text = (struct vt_text){problem, strlen(problem)};
+	vt_put_note(lane, &record);
+}
+
+/* The lane to write to, or NULL when this call is not recorded. */
+static struct vt_lane *begin(const struct call *call)
+{
+	struct vt_lane *lane;
+
+	if (!call->recorded)
+		return NULL;
+	if (!session_is_on()) {
+		/* A call that the driver refuses says nothing yet, unless the device is full from the start. */
+		if (!call->result || call->result == VT_RESULT_OUT_OF_MEMORY)
+			session_start(call->start_ns);
+		if (!session_is_on())
+			return NULL;
+	}
+	lane = session_lane(call->start_ns);
+	if (lane)
+		name_api(lane, call);
+	return lane;
+}
+
+/* time_ns is the event's own moment, so that the records of a chunk stay in order. */
+static uint64_t current_stack(struct vt_lane *lane, uint64_t time_ns)
+{
+	uint64_t frames[OPTIONS_MAX_DEPTH];
+	struct vt_rec_stack record = {.frames.items = frames};
+	bool is_new;
+
+	record.frames.n_items = stack_capture(frames, options.depth);
+	record.stack_id = stackset_intern(frames, record.frames.n_items, &is_new);
+	if (is_new) {
+		modules_update(lane, time_ns);
+		record.time_ns = time_ns;
+		vt_put_stack(lane, &record);
+	}
+	if (!record.stack_id)
+		note_problem(lane);
+	return record.stack_id;
+}
+
+static void put_failure(const struct call *call, struct vt_lane *lane, enum vt_kind kind, int device, uint64_t bytes)
+{
+	struct vt_rec_failure record = {
+		.time_ns = since_start(call->end_ns),
+		.api_id = call->api,
+		.kind = kind,
+		.device = device,
+		.bytes = bytes,
+		.stack_id = current_stack(lane, since_start(call->end_ns)),
+		.duration_ns = duration_of(call),
+		.result = (uint64_t)call->result,
+	};
+
+	vt_put_failure(lane, &record);
+}
+
+void event_alloc(const struct call *call, enum vt_kind kind, uint64_t address, uint64_t bytes, uint64_t stream,
+	uint64_t pool)
+{
+	bool on_host = kind == VT_KIND_PINNED || kind == VT_KIND_REGISTERED;
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_alloc record;
+
+	if (!lane)
+		return;
+	if (call->result) {
+		put_failure(call, lane, kind, on_host ? -1 : call->device, bytes);
+		return;
+	}
+	record = (struct vt_rec_alloc){
+		.time_ns = since_start(call->end_ns),
+		.api_id = call->api,
+		.kind = kind,
+		.device = on_host ? -1 : call->device,
+		.context_id = call->context_id,
+		.address = address,
+		.bytes = bytes,
+		.stack_id = current_stack(lane, since_start(call->end_ns)),
+		.duration_ns = duration_of(call),
+		.stream = stream,
+		.pool = pool,
+	};
+	vt_put_alloc(lane, &record);
+	live_add(LIVE_MEMORY, address, bytes, kind, record.stack_id, record.time_ns);
+}
+
+void event_free(const struct call *call, enum vt_kind kind, uint64_t address, uint64_t stream)
+{
+	bool nothing = !address && !call->result;
+	struct vt_lane *lane = nothing ? NULL : begin(call);
+	struct vt_rec_free record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_free){
+		.time_ns = since_start(call->start_ns),
+		.api_id = call->api,
+		.kind = kind,
+		.address = address,
+		.stack_id = current_stack(lane, since_start(call->start_ns)),
+		.duration_ns = duration_of(call),
+		.stream = stream,
+		.result = (uint64_t)call->result,
+	};
+	vt_put_free(lane, &record);
+	if (!call->result)
+		live_remove(LIVE_MEMORY, address, record.time_ns);
+}
+
+void event_copy(const struct call *call, enum vt_direction direction, unsigned int flags, uint64_t dst,
+	uint64_t src, uint64_t bytes, uint64_t stream)
+{
+	struct vt_lane *lane = options.copies ? begin(call) : NULL;
+	struct vt_rec_copy record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_copy){
+		.time_ns = since_start(call->start_ns),
+		.api_id = call->api,
+		.direction = direction,
+		.flags = flags,
+		.device = call->device,
+		.dst = dst,
+		.src = src,
+		.bytes = bytes,
+		.stack_id = current_stack(lane, since_start(call->start_ns)),
+		.duration_ns = duration_of(call),
+		.stream = stream,
+		.result = (uint64_t)call->result,
+	};
+	vt_put_copy(lane, &record);
+}
+
+void event_set(const struct call *call, unsigned int flags, uint64_t dst, uint64_t bytes, uint64_t stream)
+{
+	struct vt_lane *lane = options.copies ? begin(call) : NULL;
+	struct vt_rec_set record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_set){
+		.time_ns = since_start(call->start_ns),
+		.api_id = call->api,
+		.flags = flags,
+		.device = call->device,
+		.dst = dst,
+		.bytes = bytes,
+		.stack_id = current_stack(lane, since_start(call->start_ns)),
+		.duration_ns = duration_of(call),
+		.stream = stream,
+		.result = (uint64_t)call->result,
+	};
+	vt_put_set(lane, &record);
+}
+
+void event_reserve(const struct call *call, uint64_t address, uint64_t bytes)
+{
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_reserve record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_reserve){
+		.time_ns = since_start(call->end_ns),
+		.api_id = call->api,
+		.address = address,
+		.bytes = bytes,
+		.stack_id = current_stack(lane, since_start(call->end_ns)),
+		.result = (uint64_t)call->result,
+	};
+	vt_put_reserve(lane, &record);
+}
+
+void event_unreserve(const struct call *call, uint64_t address, uint64_t bytes)
+{
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_unreserve record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_unreserve){
+		.time_ns = since_start(call->start_ns),
+		.api_id = call->api,
+		.address = address,
+		.bytes = bytes,
+		.result = (uint64_t)call->result,
+	};
+	vt_put_unreserve(lane, &record);
+}
+
+void event_handle_create(const struct call *call, uint64_t handle, uint64_t bytes, int device, unsigned int location)
+{
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_handle_create record;
+
+	if (!lane)
+		return;
+	if (call->result) {
+		put_failure(call, lane, VT_KIND_VMM, device, bytes);
+		return;
+	}
+	record = (struct vt_rec_handle_create){
+		.time_ns = since_start(call->end_ns),
+		.api_id = call->api,
+		.handle = handle,
+		.bytes = bytes,
+		.device = device,
+		.location = location,
+		.stack_id = current_stack(lane, since_start(call->end_ns)),
+		.duration_ns = duration_of(call),
+	};
+	vt_put_handle_create(lane, &record);
+	if (device >= 0)
+		live_add(LIVE_HANDLES, handle, bytes, VT_KIND_VMM, record.stack_id, record.time_ns);
+}
+
+void event_handle_release(const struct call *call, uint64_t handle)
+{
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_handle_release record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_handle_release){
+		.time_ns = since_start(call->start_ns),
+		.api_id = call->api,
+		.handle = handle,
+		.stack_id = current_stack(lane, since_start(call->start_ns)),
+		.result = (uint64_t)call->result,
+	};
+	vt_put_handle_release(lane, &record);
+	if (!call->result)
+		live_remove(LIVE_HANDLES, handle, record.time_ns);
+}
+
+void event_map(const struct call *call, uint64_t address, uint64_t bytes, uint64_t offset, uint64_t handle)
+{
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_map record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_map){
+		.time_ns = since_start(call->end_ns),
+		.api_id = call->api,
+		.address = address,
+		.bytes = bytes,
+		.offset = offset,
+		.handle = handle,
+		.stack_id = current_stack(lane, since_start(call->end_ns)),
+		.result = (uint64_t)call->result,
+	};
+	vt_put_map(lane, &record);
+}
+
+void event_unmap(const struct call *call, uint64_t address, uint64_t bytes)
+{
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_unmap record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_unmap){
+		.time_ns = since_start(call->start_ns),
+		.api_id = call->api,
+		.address = address,
+		.bytes = bytes,
+		.stack_id = current_stack(lane, since_start(call->start_ns)),
+		.result = (uint64_t)call->result,
+	};
+	vt_put_unmap(lane, &record);
+}
+
+void event_access(const struct call *call, uint64_t address, uint64_t bytes, int device, unsigned int flags)
+{
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_access record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_access){
+		.time_ns = since_start(call->start_ns),
+		.api_id = call->api,
+		.address = address,
+		.bytes = bytes,
+		.device = device,
+		.flags = flags,
+		.result = (uint64_t)call->result,
+	};
+	vt_put_access(lane, &record);
+}
+
+void event_context(const struct call *call, enum vt_context_action action, unsigned int context_id, int device)
+{
+	bool begins = action == VT_CONTEXT_CREATE || action == VT_CONTEXT_RETAIN;
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_context record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_context){
+		.time_ns = since_start(begins ? call->end_ns : call->start_ns),
+		.api_id = call->api,
+		.action = action,
+		.context_id = context_id,
+		.device = device,
+		.result = (uint64_t)call->result,
+	};
+	vt_put_context(lane, &record);
+}
+
+void event_capture(const struct call *call, bool begin_capture, uint64_t stream)
+{
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_capture record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_capture){
+		.time_ns = since_start(begin_capture ? call->end_ns : call->start_ns),
+		.api_id = call->api,
+		.begin = begin_capture,
+		.stream = stream,
+		.result = (uint64_t)call->result,
+	};
+	vt_put_capture(lane, &record);
+}
+
+void event_memory(int device, uint64_t free_bytes, uint64_t total_bytes)
+{
+	struct vt_lane *lane = session_lane(session_clock_ns());
+	struct vt_rec_memory record = {
+		.time_ns = since_start(session_clock_ns()),
+		.device = device,
+		.free_bytes = free_bytes,
+		.total_bytes = total_bytes,
+	};
+
+	if (lane)
+		vt_put_memory(lane, &record);
+}
+
+void event_driver(unsigned int version, const char *path)
+{
+	struct vt_lane *lane = session_lane(session_clock_ns());
+	struct vt_rec_driver record = {.version = version, .path = {path, strlen(path)}};
+
+	if (lane)
+		vt_put_driver(lane, &record);
+}
+
+void event_device(unsigned int ordinal, const char *name, const void *uuid, uint64_t total_bytes, uint64_t page_bytes)
+{
+	struct vt_lane *lane = session_lane(session_clock_ns());
+	struct vt_rec_device record = {
+		.ordinal = ordinal,
+		.total_bytes = total_bytes,
+		.page_bytes = page_bytes,
+		.name = {name, strlen(name)},
+		.uuid = {uuid, 16},
+	};
+
+	if (lane)
+		vt_put_device(lane, &record);
+}
+
+void events_forget(void)
+{
+	for (unsigned int i = 0; i < MAX_APIS; i++)
+		atomic_store_explicit(&named[i], 0, memory_order_relaxed);
+	atomic_store_explicit(&problem_noted, 0, memory_order_relaxed);
+}

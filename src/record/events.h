@@ -1,0 +1,76 @@
+/*
+ * From an intercepted call to a record. A wrapper fills a struct call around the real call and hands it to one event_*
+ * function; what a record needs beyond that (time, stack, thread) is added here.
+ */
+#ifndef VRAMTRACE_RECORD_EVENTS_H
+#define VRAMTRACE_RECORD_EVENTS_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record/session.h"
+#include "vramtrace/format.h"
+
+/* One intercepted call. Lives on the wrapper's stack. */
+struct call {
+	unsigned int api;      /* row in the hook table */
+	const char *name;      /* of that row */
+	bool recorded;	       /* outermost call of this thread, and the recorder is on */
+	int result;	       /* CUresult */
+	int saved_errno;       /* as the real call left it */
+	int device;	       /* of the context current to this thread, -1 unknown */
+	unsigned int context_id; /* of that context, 0 unknown */
+	uint64_t start_ns;     /* CLOCK_MONOTONIC before the real call */
+	uint64_t end_ns;       /* and after it */
+};
+
+static inline void call_enter(struct call *call)
+{
+	call->recorded = session_thread.depth++ == 0 && session_is_possible();
+	if (call->recorded)
+		call->start_ns = session_clock_ns();
+}
+
+/* Right after the real call: errno is kept from here to call_leave. */
+static inline void call_return(struct call *call, int result)
+{
+	call->saved_errno = errno;
+	call->result = result;
+	if (call->recorded)
+		call->end_ns = session_clock_ns();
+}
+
+static inline void call_leave(const struct call *call)
+{
+	session_thread.depth--;
+	errno = call->saved_errno;
+}
+
+/* Each writes one record if call->recorded, and nothing else. Of out-parameters only those of successful calls are given.
+ * A failed allocation becomes a `failure`; address and handles are then not looked at. */
+void event_alloc(const struct call *call, enum vt_kind kind, uint64_t address, uint64_t bytes, uint64_t stream,
+	uint64_t pool);
+void event_free(const struct call *call, enum vt_kind kind, uint64_t address, uint64_t stream);
+void event_copy(const struct call *call, enum vt_direction direction, unsigned int flags, uint64_t dst,
+	uint64_t src, uint64_t bytes, uint64_t stream);
+void event_set(const struct call *call, unsigned int flags, uint64_t dst, uint64_t bytes, uint64_t stream);
+void event_reserve(const struct call *call, uint64_t address, uint64_t bytes);
+void event_unreserve(const struct call *call, uint64_t address, uint64_t bytes);
+void event_handle_create(const struct call *call, uint64_t handle, uint64_t bytes, int device, unsigned int location);
+void event_handle_release(const struct call *call, uint64_t handle);
+void event_map(const struct call *call, uint64_t address, uint64_t bytes, uint64_t offset, uint64_t handle);
+void event_unmap(const struct call *call, uint64_t address, uint64_t bytes);
+void event_access(const struct call *call, uint64_t address, uint64_t bytes, int device, unsigned int flags);
+void event_context(const struct call *call, enum vt_context_action action, unsigned int context_id, int device);
+void event_capture(const struct call *call, bool begin, uint64_t stream);
+
+/* These describe; they need no stack. device_uuid is 16 bytes. */
+void event_memory(int device, uint64_t free_bytes, uint64_t total_bytes);
+void event_driver(unsigned int version, const char *path);
+void event_device(unsigned int ordinal, const char *name, const void *uuid, uint64_t total_bytes, uint64_t page_bytes);
+
+/* In a forked child: its own trace names its own entry points. */
+void events_forget(void);
+
+#endif
