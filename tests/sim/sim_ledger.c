@@ -1,0 +1,175 @@
+/* What the program did: counted where it happens, read by tests, written as JSON at exit. */
+#include "sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct cusim_kind_ledger *kind_of(const struct sim_device *dev, int kind)
+{
+	return &sim.ledger.devices[dev->ordinal].kinds[kind];
+}
+
+void sim_ledger_alloc(const struct sim_device *dev, int kind, u64 bytes)
+{
+	struct cusim_kind_ledger *ledger = kind_of(dev, kind);
+
+	ledger->allocations++;
+	ledger->live_count++;
+	ledger->live_bytes += bytes;
+	if (ledger->live_bytes > ledger->peak_live_bytes)
+		ledger->peak_live_bytes = ledger->live_bytes;
+}
+
+void sim_ledger_free(const struct sim_device *dev, int kind, u64 bytes, bool implicit)
+{
+	struct cusim_kind_ledger *ledger = kind_of(dev, kind);
+
+	if (implicit)
+		ledger->implicit_frees++;
+	else
+		ledger->frees++;
+	ledger->live_count--;
+	ledger->live_bytes -= bytes;
+}
+
+void sim_ledger_failed(CUcontext ctx, int kind)
+{
+	if (ctx)
+		kind_of(ctx->dev, kind)->failed++;
+	else
+		sim.ledger.failed_elsewhere++;
+}
+
+void sim_ledger_traffic(struct cusim_traffic *traffic, u64 bytes)
+{
+	traffic->calls++;
+	traffic->bytes += bytes;
+}
+
+void cusim_ledger_get(struct cusim_ledger *out)
+{
+	pthread_mutex_lock(&sim.lock);
+	*out = sim.ledger;
+	pthread_mutex_unlock(&sim.lock);
+}
+
+static const char *const kind_names[CUSIM_N_KINDS] = {
+	"linear", "managed", "pool", "vmm", "array", "pinned", "registered"};
+static const char *const direction_names[CUSIM_N_DIRECTIONS] = {"h2d", "d2h", "d2d", "p2p", "h2h"};
+
+static void write_number(FILE *file, const char *key, u64 value, const char *end)
+{
+	fprintf(file, "\"%s\": %llu%s", key, (unsigned long long)value, end);
+}
+
+static void write_traffic(FILE *file, const char *key, const struct cusim_traffic *traffic)
+{
+	fprintf(file, "\"%s\": {", key);
+	write_number(file, "calls", traffic->calls, ", ");
+	write_number(file, "bytes", traffic->bytes, "}");
+}
+
+static void write_copies(
+	FILE *file, const struct cusim_traffic *copies, const struct cusim_traffic *sets)
+{
+	fprintf(file, "\"copies\": {");
+	for (int i = 0; i < CUSIM_N_DIRECTIONS; i++) {
+		write_traffic(file, direction_names[i], &copies[i]);
+		fputs(i + 1 < CUSIM_N_DIRECTIONS ? ", " : "}, ", file);
+	}
+	write_traffic(file, "sets", sets);
+}
+
+static void write_kind(FILE *file, const char *key, const struct cusim_kind_ledger *kind)
+{
+	fprintf(file, "\"%s\": {", key);
+	write_number(file, "live_bytes", kind->live_bytes, ", ");
+	write_number(file, "live_count", kind->live_count, ", ");
+	write_number(file, "peak_live_bytes", kind->peak_live_bytes, ", ");
+	write_number(file, "allocations", kind->allocations, ", ");
+	write_number(file, "frees", kind->frees, ", ");
+	write_number(file, "implicit_frees", kind->implicit_frees, ", ");
+	write_number(file, "failed", kind->failed, "},\n  ");
+}
+
+static void write_device(FILE *file, const struct cusim_device_ledger *device)
+{
+	fputs("{", file);
+	for (int i = 0; i < CUSIM_N_KINDS; i++)
+		write_kind(file, kind_names[i], &device->kinds[i]);
+	write_number(file, "page_bytes", device->page_bytes, ", ");
+	write_number(file, "peak_page_bytes", device->peak_page_bytes, ", ");
+	write_number(file, "footprint_bytes", device->footprint_bytes, ", ");
+	write_number(file, "pool_reserved_bytes", device->pool_reserved_bytes, ",\n  ");
+	write_copies(file, device->copies, &device->sets);
+	fputs("}", file);
+}
+
+static void write_ledger(FILE *file, const struct cusim_ledger *ledger)
+{
+	struct cusim_device_ledger all = {0};
+
+	fputs("{", file);
+	write_number(file, "pid", (u64)getpid(), ",\n\"devices\": [");
+	for (u64 i = 0; i < ledger->n_devices; i++) {
+		const struct cusim_device_ledger *device = &ledger->devices[i];
+
+		fputs(i ? ",\n" : "\n", file);
+		write_device(file, device);
+		for (int d = 0; d < CUSIM_N_DIRECTIONS; d++) {
+			all.copies[d].calls += device->copies[d].calls;
+			all.copies[d].bytes += device->copies[d].bytes;
+		}
+		all.sets.calls += device->sets.calls;
+		all.sets.bytes += device->sets.bytes;
+	}
+	fputs("\n],\n", file);
+	write_copies(file, all.copies, &all.sets);
+	fputs(",\n", file);
+	write_number(file, "failed_frees", ledger->failed_frees, ", ");
+	write_number(file, "failed_copies", ledger->failed_copies, ", ");
+	write_number(file, "failed_sets", ledger->failed_sets, ", ");
+	write_number(file, "failed_elsewhere", ledger->failed_elsewhere, "}\n");
+}
+
+/* Expands %p in the pattern to the process id. */
+static void expand_path(char *path, size_t size, const char *pattern)
+{
+	size_t used = 0;
+
+	for (; *pattern && used + 1 < size; pattern++) {
+		if (pattern[0] == '%' && pattern[1] == 'p') {
+			int n = snprintf(path + used, size - used, "%d", (int)getpid());
+
+			used = used + (size_t)n < size ? used + (size_t)n : size - 1;
+			pattern++;
+		} else {
+			path[used++] = *pattern;
+		}
+	}
+	path[used] = '\0';
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+	const char *pattern = getenv("CUSIM_LEDGER");
+	struct cusim_ledger *ledger;
+	char path[4096];
+	FILE *file;
+
+	if (!pattern || !*pattern || !sim.initialised)
+		return;
+	ledger = malloc(sizeof(*ledger));
+	if (!ledger)
+		return;
+	cusim_ledger_get(ledger);
+	expand_path(path, sizeof(path), pattern);
+	file = fopen(path, "w");
+	if (file)
+		write_ledger(file, ledger);
+	if (!file || fclose(file))
+		fprintf(stderr, "simulated CUDA: cannot write %s\n", path);
+	free(ledger);
+}

@@ -1,0 +1,407 @@
+/* Stream-ordered memory: pools reserve device memory in chunks and keep it until they have reason
+ * not to. */
+#include "sim.h"
+
+#include <stdlib.h>
+
+struct sim_chunk { /* pages that were reserved, and will be returned, together */
+	struct sim_chunk *next;
+	u32 *pages, n_pages;
+	u32 *unused, n_unused;
+};
+
+struct CUmemPoolHandle_st {
+	struct sim_device *dev;
+	struct sim_heap heap;
+	struct sim_chunk *chunks;
+	u64 reserved_bytes, reserved_high, used_bytes, used_high, threshold;
+	u64 n_live;
+	int reuse[3]; /* the reuse switches, which change nothing here */
+	bool destroyed;
+};
+
+static CUmemoryPool pool_new(struct sim_device *dev)
+{
+	CUmemoryPool pool = calloc(1, sizeof(*pool));
+
+	if (!pool)
+		return NULL;
+	pool->dev = dev;
+	pool->heap = (struct sim_heap){.dev = dev, .pool = pool, .arena = &sim.arena};
+	for (int i = 0; i < 3; i++)
+		pool->reuse[i] = 1;
+	if (sim_handle_insert(&sim.pools, pool))
+		return pool;
+	free(pool);
+	return NULL;
+}
+
+CUresult sim_pools_init(void)
+{
+	for (u32 i = 0; i < sim.n_devices; i++) {
+		struct sim_device *dev = &sim.devices[i];
+
+		dev->default_pool = pool_new(dev);
+		dev->pool = dev->default_pool;
+		if (!dev->pool)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return CUDA_SUCCESS;
+}
+
+static void reserved_changed(CUmemoryPool pool, u32 n_pages, bool more)
+{
+	u64 bytes = (more ? n_pages : -(u64)n_pages) * SIM_PAGE_BYTES;
+
+	pool->reserved_bytes += bytes;
+	if (pool->reserved_bytes > pool->reserved_high)
+		pool->reserved_high = pool->reserved_bytes;
+	sim.ledger.devices[pool->dev->ordinal].pool_reserved_bytes += bytes;
+}
+
+/* Reserves at least n pages more: a multiple of the step, or just so many when the device has no
+ * more to give. */
+static bool grow(CUmemoryPool pool, u32 n)
+{
+	const u32 step = SIM_POOL_STEP / SIM_PAGE_BYTES;
+	u32 n_pages = (n + step - 1) / step * step;
+	struct sim_chunk *chunk;
+
+	if (n_pages > pool->dev->n_free)
+		n_pages = n;
+	chunk = calloc(1, sizeof(*chunk));
+	if (!chunk)
+		return false;
+	chunk->pages = sim_pages_new(pool->dev, n_pages);
+	chunk->unused = malloc(n_pages * sizeof(*chunk->unused));
+	if (!chunk->pages || !chunk->unused) {
+		sim_pages_free(pool->dev, chunk->pages, n_pages);
+		free(chunk->unused);
+		free(chunk);
+		return false;
+	}
+	for (u32 i = 0; i < n_pages; i++) {
+		chunk->unused[i] = chunk->pages[i];
+		pool->dev->chunk_of[chunk->pages[i]] = chunk;
+	}
+	chunk->n_pages = chunk->n_unused = n_pages;
+	chunk->next = pool->chunks;
+	pool->chunks = chunk;
+	reserved_changed(pool, n_pages, true);
+	return true;
+}
+
+bool sim_pool_take(CUmemoryPool pool, u32 n, u32 *pages)
+{
+	u32 n_unused = 0, n_taken = 0;
+
+	for (struct sim_chunk *chunk = pool->chunks; chunk; chunk = chunk->next)
+		n_unused += chunk->n_unused;
+	if (n_unused < n && !grow(pool, n - n_unused))
+		return false;
+	for (struct sim_chunk *chunk = pool->chunks; chunk; chunk = chunk->next)
+		while (chunk->n_unused > 0 && n_taken < n)
+			pages[n_taken++] = chunk->unused[--chunk->n_unused];
+	return true;
+}
+
+void sim_pool_give(CUmemoryPool pool, const u32 *pages, u32 n)
+{
+	for (u32 i = 0; i < n; i++) {
+		struct sim_chunk *chunk = pool->dev->chunk_of[pages[i]];
+
+		chunk->unused[chunk->n_unused++] = pages[i];
+	}
+}
+
+/* Returns whole unused chunks, while at least keep_bytes stay reserved. */
+static void trim(CUmemoryPool pool, u64 keep_bytes)
+{
+	for (struct sim_chunk **at = &pool->chunks; *at;) {
+		struct sim_chunk *chunk = *at;
+
+		if (chunk->n_unused < chunk->n_pages ||
+			pool->reserved_bytes < keep_bytes + chunk->n_pages * SIM_PAGE_BYTES) {
+			at = &chunk->next;
+			continue;
+		}
+		*at = chunk->next;
+		reserved_changed(pool, chunk->n_pages, false);
+		sim_pages_free(pool->dev, chunk->pages, chunk->n_pages);
+		free(chunk->unused);
+		free(chunk);
+	}
+}
+
+static void end_if_unused(CUmemoryPool pool)
+{
+	if (!pool->destroyed || pool->n_live > 0)
+		return;
+	trim(pool, 0);
+	free(pool);
+}
+
+void sim_pool_used(CUmemoryPool pool, u64 bytes, bool more)
+{
+	u64 rounding = bytes <= SIM_SMALL_BYTES ? SIM_UNIT_BYTES : SIM_PAGE_BYTES;
+	u64 rounded = (bytes + rounding - 1) / rounding * rounding;
+
+	pool->used_bytes += more ? rounded : -rounded;
+	pool->n_live += more ? 1 : -1ull;
+	if (pool->used_bytes > pool->used_high)
+		pool->used_high = pool->used_bytes;
+	if (!more)
+		end_if_unused(pool);
+}
+
+void sim_pools_settle(const struct sim_device *dev)
+{
+	for (size_t i = 0; i < sim.pools.n_entries; i++) {
+		CUmemoryPool pool = sim.pools.entries[i].value;
+
+		if (pool->dev == dev)
+			trim(pool, pool->threshold);
+	}
+}
+
+static CUresult alloc_async(
+	CUcontext ctx, CUdeviceptr *out, u64 bytes, CUmemoryPool pool, CUstream stream)
+{
+	struct sim_range *range;
+	CUresult result;
+
+	if (!out || bytes == 0 || !sim_handle_known(&sim.pools, pool))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!sim_stream_known(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (sim_stream_capturing(stream)) { /* graph memory nodes are not simulated */
+		sim_capture_invalidate(stream);
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	}
+	result = sim_alloc(ctx, &pool->heap, CUSIM_POOL, bytes, &range);
+	if (result != CUDA_SUCCESS)
+		return result;
+	range->pool = pool;
+	sim_pool_used(pool, bytes, true);
+	*out = range->base;
+	return CUDA_SUCCESS;
+}
+
+/* A failure counts for the device of the pool, if it is one. */
+static void from_pool_failed(CUcontext ctx, CUmemoryPool pool)
+{
+	if (sim_handle_known(&sim.pools, pool))
+		sim.ledger.devices[pool->dev->ordinal].kinds[CUSIM_POOL].failed++;
+	else
+		sim_ledger_failed(ctx, CUSIM_POOL);
+}
+
+static CUresult free_async(u64 address, CUstream stream)
+{
+	if (!sim_stream_known(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (sim_stream_capturing(stream)) {
+		sim_capture_invalidate(stream);
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	}
+	return address ? sim_free(address) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult pool_create(CUmemoryPool *out, const CUmemPoolProps *props)
+{
+	struct sim_device *dev;
+
+	if (!out || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	dev = sim_device_get(props->location.id);
+	if (!dev)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*out = pool_new(dev);
+	return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult pool_destroy(CUmemoryPool pool)
+{
+	if (!sim_handle_known(&sim.pools, pool) || pool == pool->dev->default_pool)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (pool->dev->pool == pool)
+		pool->dev->pool = pool->dev->default_pool;
+	sim_handle_remove(&sim.pools, pool);
+	pool->destroyed = true;
+	end_if_unused(pool);
+	return CUDA_SUCCESS;
+}
+
+/* The switches of a pool, or NULL if the attribute is not one. */
+static int *switch_of(CUmemoryPool pool, CUmemPool_attribute attribute)
+{
+	switch (attribute) {
+	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+		return &pool->reuse[0];
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+		return &pool->reuse[1];
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+		return &pool->reuse[2];
+	default:
+		return NULL;
+	}
+}
+
+static u64 *number_of(CUmemoryPool pool, CUmemPool_attribute attribute)
+{
+	switch (attribute) {
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+		return &pool->threshold;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+		return &pool->reserved_bytes;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+		return &pool->reserved_high;
+	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+		return &pool->used_bytes;
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+		return &pool->used_high;
+	default:
+		return NULL;
+	}
+}
+
+static CUresult attribute_get(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+	if (!sim_handle_known(&sim.pools, pool) || !value)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!sim_capture_allows_unsafe())
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	if (switch_of(pool, attribute))
+		*(int *)value = *switch_of(pool, attribute);
+	else if (number_of(pool, attribute))
+		*(cuuint64_t *)value = *number_of(pool, attribute);
+	else
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+/* The threshold and the switches can be set to anything, the high water marks to zero. */
+static CUresult attribute_set(CUmemoryPool pool, CUmemPool_attribute attribute, const void *value)
+{
+	if (!sim_handle_known(&sim.pools, pool) || !value)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (switch_of(pool, attribute))
+		*switch_of(pool, attribute) = *(const int *)value;
+	else if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+		pool->threshold = *(const cuuint64_t *)value;
+	else if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH && *(const cuuint64_t *)value == 0)
+		pool->reserved_high = pool->reserved_bytes;
+	else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH && *(const cuuint64_t *)value == 0)
+		pool->used_high = pool->used_bytes;
+	else
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult pool_trim(CUmemoryPool pool, u64 keep_bytes)
+{
+	if (!sim_handle_known(&sim.pools, pool))
+		return CUDA_ERROR_INVALID_VALUE;
+	trim(pool, keep_bytes);
+	return CUDA_SUCCESS;
+}
+
+static CUresult device_pool(CUmemoryPool *out, CUdevice ordinal, bool standard)
+{
+	struct sim_device *dev = sim_device_get(ordinal);
+
+	if (!dev)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = standard ? dev->default_pool : dev->pool;
+	return CUDA_SUCCESS;
+}
+
+static CUresult device_set_pool(CUdevice ordinal, CUmemoryPool pool)
+{
+	struct sim_device *dev = sim_device_get(ordinal);
+
+	if (!dev)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!sim_handle_known(&sim.pools, pool) || pool->dev != dev)
+		return CUDA_ERROR_INVALID_VALUE;
+	dev->pool = pool;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+	return SIM_ALLOC(CUSIM_POOL, alloc_async(ctx, dptr, bytesize, ctx->dev->pool, hStream));
+}
+
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+	return SIM_ALLOC(CUSIM_POOL, alloc_async(ctx, dptr, bytesize, ctx->dev->pool, hStream));
+}
+
+CUresult cuMemAllocFromPoolAsync(
+	CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
+{
+	return SIM_CALL_THEN(NEED_CONTEXT, alloc_async(ctx, dptr, bytesize, pool, hStream),
+		if (result != CUDA_SUCCESS) from_pool_failed(ctx, pool));
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(
+	CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
+{
+	return SIM_CALL_THEN(NEED_CONTEXT, alloc_async(ctx, dptr, bytesize, pool, hStream),
+		if (result != CUDA_SUCCESS) from_pool_failed(ctx, pool));
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
+{
+	return SIM_FREE(NEED_CONTEXT, free_async(dptr, hStream));
+}
+
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
+{
+	return SIM_FREE(NEED_CONTEXT, free_async(dptr, hStream));
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
+{
+	return SIM_CALL(NEED_INIT, pool_create(pool, poolProps));
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+	return SIM_CALL(NEED_INIT, pool_destroy(pool));
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
+{
+	return SIM_CALL(NEED_INIT, pool_trim(pool, minBytesToKeep));
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
+{
+	return SIM_CALL(NEED_INIT, attribute_get(pool, attr, value));
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
+{
+	return SIM_CALL(NEED_INIT, attribute_set(pool, attr, value));
+}
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
+{
+	return SIM_CALL(NEED_INIT, device_pool(pool_out, dev, true));
+}
+
+CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
+{
+	return SIM_CALL(NEED_INIT, device_pool(pool, dev, false));
+}
+
+CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
+{
+	return SIM_CALL(NEED_INIT, device_set_pool(dev, pool));
+}

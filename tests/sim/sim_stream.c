@@ -1,0 +1,478 @@
+/* Streams, events and captures. Work is done at once, so streams are idle and recorded events have
+ * happened. */
+#include "sim.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+struct CUgraph_st {
+	bool live;
+};
+
+struct CUstream_st {
+	struct sim_device *dev;
+	unsigned int flags;
+	CUstreamCaptureStatus status;
+	CUstreamCaptureMode mode;
+	const void *owner; /* the thread that began the capture */
+	CUgraph graph;
+	u64 capture_id;
+};
+
+struct CUevent_st {
+	unsigned int flags;
+	struct timespec recorded;
+};
+
+/* Its address names the thread. */
+static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+static bool is_special(CUstream stream)
+{
+	return !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
+bool sim_stream_known(CUstream stream)
+{
+	return is_special(stream) || sim_handle_known(&sim.streams, stream);
+}
+
+bool sim_stream_capturing(CUstream stream)
+{
+	return !is_special(stream) && stream->status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+void sim_capture_invalidate(CUstream stream)
+{
+	stream->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+}
+
+/* Does this capture forbid the calling thread what is unsafe. */
+static bool forbids(const struct CUstream_st *stream)
+{
+	bool mine = stream->owner == &thread_mode;
+
+	if (stream->status == CU_STREAM_CAPTURE_STATUS_NONE ||
+		thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+		return false;
+	if (mine)
+		return stream->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+	return stream->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+	       thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+}
+
+bool sim_capture_allows_unsafe(void)
+{
+	bool allowed = true;
+
+	for (size_t i = 0; i < sim.streams.n_entries; i++) {
+		CUstream stream = sim.streams.entries[i].value;
+
+		if (!forbids(stream))
+			continue;
+		sim_capture_invalidate(stream);
+		allowed = false;
+	}
+	return allowed;
+}
+
+bool sim_capture_allows_implicit(void)
+{
+	bool allowed = true;
+
+	for (size_t i = 0; i < sim.streams.n_entries; i++) {
+		CUstream stream = sim.streams.entries[i].value;
+
+		if (!sim_stream_capturing(stream) || (stream->flags & CU_STREAM_NON_BLOCKING))
+			continue;
+		sim_capture_invalidate(stream);
+		allowed = false;
+	}
+	return allowed;
+}
+
+static CUresult stream_create(CUcontext ctx, CUstream *out, unsigned int flags)
+{
+	CUstream stream;
+
+	if (!out || flags > CU_STREAM_NON_BLOCKING)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = calloc(1, sizeof(*stream));
+	if (!stream || !sim_handle_insert(&sim.streams, stream)) {
+		free(stream);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	stream->dev = ctx->dev;
+	stream->flags = flags;
+	*out = stream;
+	return CUDA_SUCCESS;
+}
+
+static CUresult stream_destroy(CUstream stream)
+{
+	if (!sim_handle_known(&sim.streams, stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	sim_handle_remove(&sim.streams, stream);
+	free(stream);
+	return CUDA_SUCCESS;
+}
+
+/* Waiting for a stream, or asking it, is what a capture cannot record. */
+static CUresult stream_wait(CUcontext ctx, CUstream stream, bool settle)
+{
+	if (!sim_stream_known(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (sim_stream_capturing(stream)) {
+		sim_capture_invalidate(stream);
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	}
+	if (settle)
+		sim_pools_settle(is_special(stream) ? ctx->dev : stream->dev);
+	return CUDA_SUCCESS;
+}
+
+static CUresult synchronize(CUcontext ctx)
+{
+	if (!sim_capture_allows_unsafe())
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	sim_pools_settle(ctx->dev);
+	return CUDA_SUCCESS;
+}
+
+static CUresult wait_event(CUstream stream, CUevent event)
+{
+	if (!sim_stream_known(stream) || !sim_handle_known(&sim.events, event))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult capture_begin(CUstream stream, CUgraph graph, CUstreamCaptureMode mode)
+{
+	if ((unsigned int)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!sim_stream_known(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (is_special(stream))
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	if (sim_stream_capturing(stream))
+		return CUDA_ERROR_ILLEGAL_STATE;
+	if (!graph)
+		graph = calloc(1, sizeof(*graph));
+	if (!graph)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	stream->status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	stream->mode = mode;
+	stream->owner = &thread_mode;
+	stream->graph = graph;
+	stream->capture_id = ++sim.last_id;
+	return CUDA_SUCCESS;
+}
+
+#if CUDA_VERSION >= 12030
+static CUresult capture_begin_to(CUstream stream, CUgraph graph, CUstreamCaptureMode mode)
+{
+	return sim_handle_known(&sim.graphs, graph) ? capture_begin(stream, graph, mode)
+						    : CUDA_ERROR_INVALID_VALUE;
+}
+#endif
+
+static CUresult capture_end(CUstream stream, CUgraph *out)
+{
+	bool invalid, other_thread;
+	CUgraph graph;
+
+	if (!out || !sim_stream_known(stream))
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = NULL;
+	if (!sim_stream_capturing(stream))
+		return CUDA_ERROR_ILLEGAL_STATE;
+	other_thread =
+		stream->owner != &thread_mode && stream->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+	if (other_thread)
+		return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+	invalid = stream->status == CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+	graph = stream->graph;
+	stream->status = CU_STREAM_CAPTURE_STATUS_NONE;
+	if (!invalid &&
+		(sim_handle_known(&sim.graphs, graph) || sim_handle_insert(&sim.graphs, graph))) {
+		*out = graph;
+		return CUDA_SUCCESS;
+	}
+	if (!sim_handle_known(&sim.graphs, graph))
+		free(graph);
+	return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+}
+
+static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *out)
+{
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!sim_stream_known(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*out = is_special(stream) ? CU_STREAM_CAPTURE_STATUS_NONE : stream->status;
+	return CUDA_SUCCESS;
+}
+
+static CUresult exchange_mode(CUstreamCaptureMode *mode)
+{
+	CUstreamCaptureMode before = thread_mode;
+
+	if (!mode || (unsigned int)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	thread_mode = *mode;
+	*mode = before;
+	return CUDA_SUCCESS;
+}
+
+static CUresult graph_create(CUgraph *out)
+{
+	CUgraph graph = out ? calloc(1, sizeof(*graph)) : NULL;
+
+	if (!graph || !sim_handle_insert(&sim.graphs, graph)) {
+		free(graph);
+		return out ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+	}
+	*out = graph;
+	return CUDA_SUCCESS;
+}
+
+static CUresult graph_destroy(CUgraph graph)
+{
+	if (!sim_handle_known(&sim.graphs, graph))
+		return CUDA_ERROR_INVALID_VALUE;
+	sim_handle_remove(&sim.graphs, graph);
+	free(graph);
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_create(CUevent *out, unsigned int flags)
+{
+	CUevent event;
+
+	if (!out || flags > 7)
+		return CUDA_ERROR_INVALID_VALUE;
+	event = calloc(1, sizeof(*event));
+	if (!event || !sim_handle_insert(&sim.events, event)) {
+		free(event);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	event->flags = flags;
+	*out = event;
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_record(CUevent event, CUstream stream)
+{
+	if (!sim_handle_known(&sim.events, event) || !sim_stream_known(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	clock_gettime(CLOCK_MONOTONIC, &event->recorded);
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_wait(CUcontext ctx, CUevent event, bool settle)
+{
+	if (!sim_handle_known(&sim.events, event))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (settle)
+		sim_pools_settle(ctx->dev);
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_destroy(CUevent event)
+{
+	if (!sim_handle_known(&sim.events, event))
+		return CUDA_ERROR_INVALID_HANDLE;
+	sim_handle_remove(&sim.events, event);
+	free(event);
+	return CUDA_SUCCESS;
+}
+
+static CUresult elapsed(float *out, CUevent start, CUevent end)
+{
+	if (!sim_handle_known(&sim.events, start) || !sim_handle_known(&sim.events, end))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!out || ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) ||
+		(start->recorded.tv_sec == 0 && start->recorded.tv_nsec == 0))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*out = (float)(end->recorded.tv_sec - start->recorded.tv_sec) * 1e3f +
+	       (float)(end->recorded.tv_nsec - start->recorded.tv_nsec) / 1e6f;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize(void)
+{
+	return SIM_CALL(NEED_CONTEXT, synchronize(ctx));
+}
+
+CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
+{
+	return SIM_CALL(NEED_CONTEXT, stream_create(ctx, phStream, Flags));
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
+{
+	(void)priority;
+	return SIM_CALL(NEED_CONTEXT, stream_create(ctx, phStream, flags));
+}
+
+CUresult cuStreamDestroy(CUstream hStream)
+{
+	return SIM_CALL(NEED_CONTEXT, stream_destroy(hStream));
+}
+
+CUresult cuStreamDestroy_v2(CUstream hStream)
+{
+	return SIM_CALL(NEED_CONTEXT, stream_destroy(hStream));
+}
+
+CUresult cuStreamSynchronize(CUstream hStream)
+{
+	return SIM_CALL(NEED_CONTEXT, stream_wait(ctx, hStream, true));
+}
+
+CUresult cuStreamSynchronize_ptsz(CUstream hStream)
+{
+	return SIM_CALL(NEED_CONTEXT, stream_wait(ctx, hStream, true));
+}
+
+CUresult cuStreamQuery(CUstream hStream)
+{
+	return SIM_CALL(NEED_CONTEXT, stream_wait(ctx, hStream, false));
+}
+
+CUresult cuStreamQuery_ptsz(CUstream hStream)
+{
+	return SIM_CALL(NEED_CONTEXT, stream_wait(ctx, hStream, false));
+}
+
+CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
+{
+	(void)Flags;
+	return SIM_CALL(NEED_CONTEXT, wait_event(hStream, hEvent));
+}
+
+CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags)
+{
+	(void)Flags;
+	return SIM_CALL(NEED_CONTEXT, wait_event(hStream, hEvent));
+}
+
+CUresult cuStreamBeginCapture(CUstream hStream)
+{
+	return SIM_CALL(NEED_CONTEXT, capture_begin(hStream, NULL, CU_STREAM_CAPTURE_MODE_GLOBAL));
+}
+
+CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
+{
+	return SIM_CALL(NEED_CONTEXT, capture_begin(hStream, NULL, CU_STREAM_CAPTURE_MODE_GLOBAL));
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
+{
+	return SIM_CALL(NEED_CONTEXT, capture_begin(hStream, NULL, mode));
+}
+
+CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
+{
+	return SIM_CALL(NEED_CONTEXT, capture_begin(hStream, NULL, mode));
+}
+
+#if CUDA_VERSION >= 12030
+CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+	size_t numDependencies, CUstreamCaptureMode mode)
+{
+	(void)dependencies, (void)dependencyData, (void)numDependencies;
+	return SIM_CALL(NEED_CONTEXT, capture_begin_to(hStream, hGraph, mode));
+}
+
+CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+	size_t numDependencies, CUstreamCaptureMode mode)
+{
+	(void)dependencies, (void)dependencyData, (void)numDependencies;
+	return SIM_CALL(NEED_CONTEXT, capture_begin_to(hStream, hGraph, mode));
+}
+#endif
+
+CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
+{
+	return SIM_CALL(NEED_CONTEXT, capture_end(hStream, phGraph));
+}
+
+CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
+{
+	return SIM_CALL(NEED_CONTEXT, capture_end(hStream, phGraph));
+}
+
+CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
+{
+	return SIM_CALL(NEED_CONTEXT, is_capturing(hStream, captureStatus));
+}
+
+CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus)
+{
+	return SIM_CALL(NEED_CONTEXT, is_capturing(hStream, captureStatus));
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	return SIM_CALL(NEED_INIT, exchange_mode(mode));
+}
+
+CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
+{
+	return SIM_CALL(NEED_INIT, flags ? CUDA_ERROR_INVALID_VALUE : graph_create(phGraph));
+}
+
+CUresult cuGraphDestroy(CUgraph hGraph)
+{
+	return SIM_CALL(NEED_INIT, graph_destroy(hGraph));
+}
+
+CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
+{
+	return SIM_CALL(NEED_CONTEXT, event_create(phEvent, Flags));
+}
+
+CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
+{
+	return SIM_CALL(NEED_CONTEXT, event_record(hEvent, hStream));
+}
+
+CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
+{
+	return SIM_CALL(NEED_CONTEXT, event_record(hEvent, hStream));
+}
+
+CUresult cuEventQuery(CUevent hEvent)
+{
+	return SIM_CALL(NEED_CONTEXT, event_wait(ctx, hEvent, false));
+}
+
+CUresult cuEventSynchronize(CUevent hEvent)
+{
+	return SIM_CALL(NEED_CONTEXT, event_wait(ctx, hEvent, true));
+}
+
+CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+	return SIM_CALL(NEED_CONTEXT, elapsed(pMilliseconds, hStart, hEnd));
+}
+
+#if CUDA_VERSION >= 12080
+CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+	return SIM_CALL(NEED_CONTEXT, elapsed(pMilliseconds, hStart, hEnd));
+}
+#endif
+
+CUresult cuEventDestroy(CUevent hEvent)
+{
+	return SIM_CALL(NEED_CONTEXT, event_destroy(hEvent));
+}
+
+CUresult cuEventDestroy_v2(CUevent hEvent)
+{
+	return SIM_CALL(NEED_CONTEXT, event_destroy(hEvent));
+}
