@@ -1,0 +1,48 @@
+/*
+ * Analyses of a replayed trace. Each turns a model into a plain result struct; none prints. This
+ * one: what ran, when, how it ended, and how much of it the trace holds.
+ */
+#ifndef VRAMTRACE_ANALYSIS_FACTS_H
+#define VRAMTRACE_ANALYSIS_FACTS_H
+
+#include "model/replay.h"
+
+enum trace_end {
+	TRACE_END_EXIT,
+	TRACE_END_SIGNAL,
+	TRACE_END_KILLED, /* nothing says how: SIGKILL, _exit, a crash without a launcher */
+	TRACE_END_EXEC,
+	TRACE_END_RUNNING,
+};
+
+struct trace_facts {
+	const char *file;
+	uint64_t pid;
+	uint64_t ppid;
+	struct vt_text exe;
+	struct vt_text cmdline; /* arguments, each ended by a zero byte */
+	struct vt_text host;
+	int64_t rank; /* -1: none was set */
+	uint64_t start_realtime_ns;
+	uint64_t duration_ns; /* up to the last thing recorded */
+	enum trace_end end;
+	int status; /* of an exit, number of a signal; -1 unknown */
+	uint64_t n_events;
+	uint64_t n_lost;
+	int stopped; /* VT_E_*: why recording stopped early; 0: it did not */
+	struct vt_damage damage;
+	bool damaged;
+	bool complete; /* nothing lost, damaged or stopped, and the process has ended */
+};
+
+/* The facts of replay, which must outlive them. */
+void trace_facts_get(struct trace_facts *facts, const struct replay *replay);
+
+/* Of traces that are looked at together: one that ends unseen while the same process wrote a later
+ * one ended with exec. */
+void trace_facts_settle(struct trace_facts *const *facts, size_t n);
+
+/* "exit", "signal", "killed", "exec", "running". */
+const char *trace_end_name(enum trace_end end);
+
+#endif

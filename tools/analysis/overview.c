@@ -1,0 +1,159 @@
+#include "analysis/overview.h"
+
+#include <stdlib.h>
+
+#include "analysis/order.h"
+#include "model/memory.h"
+
+static void take_devices(struct view *view, const struct model *model)
+{
+	view->devices = memory_new(model->n_devices + 1, sizeof(*view->devices));
+	for (size_t i = 0; i < model->n_devices; i++)
+		view->devices[view->n_devices++] = (struct view_device){
+			model->devices[i]->ordinal, model->devices[i]->tracked_bytes};
+	if (model->unknown.tracked_bytes)
+		view->devices[view->n_devices++] =
+			(struct view_device){MODEL_DEVICE_UNKNOWN, model->unknown.tracked_bytes};
+}
+
+/* Of a peak's sites, only those whose bytes make it up. */
+static void keep_peak_sites(struct site_list *list, int device)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->n_rows; i++)
+		if (list->rows[i].device == device && model_kind_tracked(list->rows[i].kind))
+			list->rows[kept++] = list->rows[i];
+	list->n_rows = kept;
+}
+
+static void visit(void *user, const struct model *model, size_t i)
+{
+	struct overview *overview = user;
+	struct view *view = &overview->views[i];
+	const struct model_device *device = model_device_find(model, view->moment.device);
+
+	take_devices(view, model);
+	site_list_add_live(&view->sites, model);
+	view->time_ns = model->last_ns;
+	if (view->moment.at == REPLAY_AT_TIME && view->moment.time_ns < model->last_ns)
+		view->time_ns = view->moment.time_ns;
+	if (view->moment.at == REPLAY_AT_PEAK) {
+		view->time_ns = device ? device->peak_time_ns : 0;
+		keep_peak_sites(&view->sites, view->moment.device);
+	}
+	site_list_sort(&view->sites);
+}
+
+/* One moment for each device that ever held something. */
+static size_t peaks_of(const struct model *model, struct replay_moment **moments)
+{
+	size_t n = 0;
+
+	*moments = memory_new(model->n_devices + 1, sizeof(**moments));
+	for (size_t i = 0; i < model->n_devices; i++)
+		if (model->devices[i]->peak_tracked_bytes)
+			(*moments)[n++] = (struct replay_moment){
+				REPLAY_AT_PEAK, model->devices[i]->ordinal, 0};
+	if (model->unknown.peak_tracked_bytes)
+		(*moments)[n++] = (struct replay_moment){REPLAY_AT_PEAK, MODEL_DEVICE_UNKNOWN, 0};
+	return n;
+}
+
+static int compare_copies(const void *a, const void *b)
+{
+	const struct model_copy *x = *(const struct model_copy *const *)a;
+	const struct model_copy *y = *(const struct model_copy *const *)b;
+	int order = order_of(y->host_time_ns, x->host_time_ns);
+
+	if (!order)
+		order = order_of(y->bytes, x->bytes);
+	return order ? order : order_of(x->key.stack_id, y->key.stack_id);
+}
+
+static int compare_failures(const void *a, const void *b)
+{
+	const struct model_failure *x = *(const struct model_failure *const *)a;
+	const struct model_failure *y = *(const struct model_failure *const *)b;
+	int order = order_of(y->n_calls, x->n_calls);
+
+	if (!order)
+		order = order_of(y->bytes, x->bytes);
+	return order ? order : order_of(x->first_ns, y->first_ns);
+}
+
+static void take_copies(struct overview *overview, const struct model *model)
+{
+	overview->copies = memory_new(HASH_COUNT(model->copies), sizeof(*overview->copies));
+	for (const struct model_copy *copy = model->copies; copy; copy = copy->hh.next) {
+		struct copy_total *total =
+			&overview->copy_totals[copy->key.direction][copy->key.host_kind];
+
+		overview->copies[overview->n_copies++] = copy;
+		total->n_calls += copy->n_calls;
+		total->n_async += copy->n_async;
+		total->bytes += copy->bytes;
+		total->host_time_ns += copy->host_time_ns;
+	}
+	qsort(overview->copies, overview->n_copies, sizeof(*overview->copies), compare_copies);
+}
+
+static void take_failures(struct overview *overview, const struct model *model)
+{
+	overview->failures = memory_new(HASH_COUNT(model->failures), sizeof(*overview->failures));
+	for (const struct model_failure *failure = model->failures; failure;
+		failure = failure->hh.next)
+		overview->failures[overview->n_failures++] = failure;
+	qsort(overview->failures, overview->n_failures, sizeof(*overview->failures),
+		compare_failures);
+}
+
+int overview_make(struct overview *overview, struct replay *replay,
+	const struct replay_moment *moments, size_t n)
+{
+	struct replay_moment *peaks = NULL;
+	int error;
+
+	*overview = (struct overview){.replay = replay};
+	if (!moments) {
+		n = peaks_of(replay->model, &peaks);
+		moments = peaks;
+	}
+	overview->n_views = n;
+	overview->views = memory_new(n, sizeof(*overview->views));
+	for (size_t i = 0; i < n; i++)
+		overview->views[i].moment = moments[i];
+	error = replay_visit(replay, moments, n, visit, overview);
+	free(peaks);
+	if (error) {
+		overview_release(overview);
+		return error;
+	}
+	trace_facts_get(&overview->facts, replay);
+	site_list_add_live(&overview->end, replay->model);
+	site_list_add_teardown(&overview->end, replay->model);
+	site_list_sort(&overview->end);
+	take_copies(overview, replay->model);
+	take_failures(overview, replay->model);
+	return 0;
+}
+
+void overview_end_from_views(struct overview *overview)
+{
+	overview->end.n_rows = 0;
+	for (size_t i = 0; i < overview->n_views; i++)
+		site_list_append(&overview->end, &overview->views[i].sites);
+}
+
+void overview_release(struct overview *overview)
+{
+	for (size_t i = 0; i < overview->n_views; i++) {
+		free(overview->views[i].devices);
+		site_list_release(&overview->views[i].sites);
+	}
+	free(overview->views);
+	site_list_release(&overview->end);
+	free(overview->copies);
+	free(overview->failures);
+	*overview = (struct overview){0};
+}

@@ -1,0 +1,59 @@
+/*
+ * Everything one trace has to say in a report: its facts, views of the model at the moments asked
+ * for, what is live in the end, copies and refusals, each sorted worst first.
+ */
+#ifndef VRAMTRACE_ANALYSIS_OVERVIEW_H
+#define VRAMTRACE_ANALYSIS_OVERVIEW_H
+
+#include "analysis/facts.h"
+#include "analysis/sites.h"
+#include "model/replay.h"
+
+/* One device at one moment. */
+struct view_device {
+	int ordinal;
+	uint64_t tracked_bytes;
+};
+
+/* Who holds what at one moment. */
+struct view {
+	struct replay_moment moment;
+	uint64_t time_ns;
+	struct view_device *devices; /* those of the model at that moment; the unknown one last, if
+					it holds anything */
+	size_t n_devices;
+	struct site_list sites; /* live ones; of a peak only the device's own, tracked kinds */
+};
+
+/* Copies of one direction and sort of host memory, over all sites. */
+struct copy_total {
+	uint64_t n_calls;
+	uint64_t n_async;
+	uint64_t bytes;
+	uint64_t host_time_ns;
+};
+
+struct overview {
+	const struct replay *replay;
+	struct trace_facts facts;
+	struct view *views;
+	size_t n_views;
+	struct site_list end;		  /* live at the end, then what contexts took with them */
+	const struct model_copy **copies; /* most host time first */
+	size_t n_copies;
+	struct copy_total copy_totals[VT_N_DIRECTIONS][MODEL_N_HOST_KINDS];
+	const struct model_failure **failures; /* most calls first */
+	size_t n_failures;
+};
+
+/* Makes the overview of replay, which must outlive it and stay at rest, with a view for each of the
+ * n moments; moments NULL: the peak of each device that has one. Returns 0, with *overview to be
+ * freed by overview_release, or VT_E_NO_MEMORY. */
+int overview_make(struct overview *overview, struct replay *replay,
+	const struct replay_moment *moments, size_t n);
+/* Puts the sites of the views, in their order, in the place of those at the end. */
+void overview_end_from_views(struct overview *overview);
+
+void overview_release(struct overview *overview);
+
+#endif

@@ -1,0 +1,117 @@
+#include "analysis/timeline.h"
+
+#include <stdlib.h>
+
+#include "model/memory.h"
+
+struct filler {
+	struct timeline *timeline;
+	size_t column;			/* being filled */
+	struct timeline_column *states; /* each device as the last record left it */
+};
+
+static void take_state(struct timeline_column *state, const struct model_device *device)
+{
+	state->tracked_bytes = device->tracked_bytes;
+	for (size_t kind = 0; kind < VT_N_KINDS; kind++)
+		state->kind_bytes[kind] = device->kinds[kind].live_bytes;
+	state->used_known = device->last_sample.seen;
+	state->used_bytes = device->last_sample.used_bytes;
+}
+
+/* Enters the states into the column being filled. */
+static void enter(struct filler *filler)
+{
+	for (size_t i = 0; i < filler->timeline->n_devices; i++) {
+		struct timeline_column *column =
+			&filler->timeline->devices[i].columns[filler->column];
+		const struct timeline_column *state = &filler->states[i];
+
+		if (state->tracked_bytes >= column->tracked_bytes) {
+			*column = *state;
+		} else {
+			column->used_known = state->used_known;
+			column->used_bytes = state->used_bytes;
+		}
+	}
+}
+
+/* Goes on to a later column; what was held at the end of one is held at the beginning of the next.
+ */
+static void advance(struct filler *filler, size_t column)
+{
+	while (filler->column < column) {
+		filler->column++;
+		enter(filler);
+	}
+}
+
+static size_t column_at(const struct timeline *timeline, uint64_t time_ns)
+{
+	uint64_t since = time_ns > timeline->start_ns ? time_ns - timeline->start_ns : 0;
+	uint64_t column = since / timeline->column_ns;
+
+	return column < timeline->n_columns ? (size_t)column : timeline->n_columns - 1;
+}
+
+static void observe(void *user, const struct model *model, const struct vt_record *record)
+{
+	struct filler *filler = user;
+
+	if (record->kind < VT_REC_alloc)
+		return;
+	advance(filler, column_at(filler->timeline, record->time_ns));
+	for (size_t i = 0; i < filler->timeline->n_devices; i++) {
+		const struct model_device *device =
+			model_device_find(model, filler->timeline->devices[i].ordinal);
+
+		if (device)
+			take_state(&filler->states[i], device);
+	}
+	enter(filler);
+}
+
+static bool used(const struct model_device *device)
+{
+	return device->peak_tracked_bytes || device->kinds[VT_KIND_MANAGED].n_allocs;
+}
+
+int timeline_make(struct timeline *timeline, struct replay *replay, size_t n_columns)
+{
+	const struct model *model = replay->model;
+	struct filler filler = {timeline, 0, NULL};
+	uint64_t length = model->last_ns > model->first_ns ? model->last_ns - model->first_ns : 0;
+	int error;
+
+	*timeline = (struct timeline){
+		.start_ns = model->first_ns,
+		.column_ns = length / n_columns + 1,
+		.n_columns = n_columns,
+	};
+	timeline->devices = memory_new(model->n_devices + 1, sizeof(*timeline->devices));
+	for (size_t i = 0; i <= model->n_devices; i++) {
+		const struct model_device *device =
+			i < model->n_devices ? model->devices[i] : &model->unknown;
+
+		if (!used(device))
+			continue;
+		timeline->devices[timeline->n_devices++] = (struct timeline_device){
+			device->ordinal, memory_new(n_columns, sizeof(struct timeline_column))};
+	}
+	filler.states = memory_new(timeline->n_devices, sizeof(*filler.states));
+	error = replay_again(replay, observe, &filler);
+	if (error)
+		timeline_release(timeline);
+	else
+		advance(&filler, n_columns - 1);
+	free(filler.states);
+	return error;
+}
+
+void timeline_release(struct timeline *timeline)
+{
+	for (size_t i = 0; i < timeline->n_devices; i++)
+		free(timeline->devices[i].columns);
+	free(timeline->devices);
+	*timeline = (struct timeline){0};
+}

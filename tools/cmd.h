@@ -1,0 +1,98 @@
+/*
+ * The command line. main.c has the table of commands; each command is one file, cmd_<name>.c, with
+ * its options and its flow and no analysis of its own.
+ */
+#ifndef VRAMTRACE_CMD_H
+#define VRAMTRACE_CMD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/sites.h"
+#include "model/replay.h"
+
+/* Exit statuses. */
+enum {
+	STATUS_OK = 0,
+	STATUS_OVER_LIMIT = 1,
+	STATUS_USAGE = 2,
+	STATUS_UNREADABLE = 3,
+};
+
+/* What the arguments of a command must be. */
+enum cmd_need {
+	NEED_TRACES,	/* one or more traces or folders of traces */
+	NEED_ONE_TRACE, /* exactly one trace */
+	NEED_COMMAND,	/* a program and its arguments */
+};
+
+/* Options a command takes; the rows are in options.c. --help and -q are everybody's. */
+enum {
+	OPTION_JSON = 1 << 0,
+	OPTION_OUTPUT = 1 << 1, /* -o FILE: the document */
+	OPTION_TRACE = 1 << 2,	/* -o TRACE: where to record to */
+	OPTION_DEVICE = 1 << 3,
+	OPTION_LIMIT = 1 << 4,
+	OPTION_MIN_BYTES = 1 << 5,
+	OPTION_AT = 1 << 6,
+	OPTION_CSV = 1 << 7,
+	OPTION_ASCII = 1 << 8,
+	OPTION_POINTS = 1 << 9,
+	OPTION_RECORDER = 1 << 10, /* --max-size, --stack, ... */
+	OPTION_HELP = 1 << 11,
+	OPTION_QUIET = 1 << 12,
+};
+
+/* Options that are passed to the recorder as environment variables. */
+#define MAX_VARIABLES 8u
+
+struct variable {
+	const char *name;
+	const char *value;
+};
+
+struct options {
+	bool json;
+	bool quiet;
+	bool csv;
+	bool ascii;
+	bool help;
+	const char *output; /* of OPTION_OUTPUT or OPTION_TRACE; NULL: not given */
+	struct site_filter filter;
+	bool at_given;
+	enum replay_at at;
+	uint64_t at_ns;
+	size_t n_points; /* 0: not given */
+	struct variable variables[MAX_VARIABLES];
+	size_t n_variables;
+	char **arguments;
+	size_t n_arguments;
+};
+
+struct cmd {
+	const char *name;
+	int (*run)(const struct options *options); /* returns the exit status */
+	enum cmd_need need;
+	unsigned int options;  /* OPTION_* it takes */
+	const char *arguments; /* for the usage line */
+	const char *summary;
+	const char *example;
+};
+
+/* Reads the n arguments behind the command's name. Returns STATUS_OK, or STATUS_USAGE after one
+ * line on stderr. */
+int options_parse(struct options *options, const struct cmd *cmd, char **arguments, size_t n);
+
+/* Prints usage, options and an example of cmd on stdout. */
+void options_print_help(const struct cmd *cmd);
+
+int cmd_run(const struct options *options);
+int cmd_report(const struct options *options);
+int cmd_leaks(const struct options *options);
+int cmd_peak(const struct options *options);
+int cmd_timeline(const struct options *options);
+int cmd_dump(const struct options *options);
+int cmd_info(const struct options *options);
+
+#endif

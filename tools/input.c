@@ -1,0 +1,231 @@
+#include "input.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "model/memory.h"
+
+void input_complain(const char *file, int error)
+{
+	fprintf(stderr, "vramtrace: ");
+	format_put_text(stderr, (struct vt_text){file, strlen(file)});
+	fprintf(stderr, ": %s", vt_error_text(error));
+	if ((error == VT_E_OPEN || error == VT_E_IO) && errno)
+		fprintf(stderr, ": %s", strerror(errno));
+	fputc('\n', stderr);
+}
+
+void input_complain_damage(const struct input *input, const struct options *options)
+{
+	for (size_t i = 0; i < input->n_traces && !options->quiet; i++) {
+		const struct replay *replay = input->traces[i].replay;
+		const struct vt_damage *damage = &replay->damage;
+
+		if (!damage->n_chunks_skipped && !damage->n_chunks_cut && !damage->missing_bytes)
+			continue;
+		fprintf(stderr,
+			"vramtrace: %s: is damaged: good up to where it is (vramtrace info ",
+			replay->path);
+		format_put_file(stderr, replay->path);
+		fputs(")\n", stderr);
+	}
+}
+
+static void add_module(void *user, const struct model *model, const struct vt_record *record)
+{
+	(void)model;
+	if (record->kind == VT_REC_module && symbol_table_add_module(user, &record->module))
+		memory_exhausted();
+}
+
+void input_add(struct input *input, const char *path)
+{
+	struct input_trace trace = {0};
+	int error;
+
+	trace.symbols = symbol_table_new();
+	if (!trace.symbols)
+		memory_exhausted();
+	errno = 0;
+	error = replay_open(&trace.replay, path, add_module, trace.symbols);
+	if (error) {
+		input_complain(path, error);
+		symbol_table_free(trace.symbols);
+		input->status = STATUS_UNREADABLE;
+		return;
+	}
+	input->traces =
+		memory_grow(input->traces, input->n_traces, &input->room, sizeof(*input->traces));
+	input->traces[input->n_traces++] = trace;
+}
+
+static int is_trace_name(const struct dirent *entry)
+{
+	size_t length = strlen(entry->d_name);
+
+	return length > 3 && !strcmp(entry->d_name + length - 3, ".vt");
+}
+
+static void add_folder(struct input *input, const char *path)
+{
+	struct dirent **entries;
+	int n = scandir(path, &entries, is_trace_name, alphasort);
+
+	if (n < 0) {
+		input_complain(path, VT_E_OPEN);
+		input->status = STATUS_UNREADABLE;
+		return;
+	}
+	if (!n) {
+		fprintf(stderr, "vramtrace: %s: no traces (*.vt) in this folder\n", path);
+		input->status = STATUS_UNREADABLE;
+	}
+	for (int i = 0; i < n; i++) {
+		char *file = memory_new(strlen(path) + strlen(entries[i]->d_name) + 2, 1);
+
+		sprintf(file, "%s/%s", path, entries[i]->d_name);
+		input_add(input, file);
+		free(file);
+		free(entries[i]);
+	}
+	free(entries);
+}
+
+static bool has_device(const struct input *input, int ordinal)
+{
+	for (size_t i = 0; i < input->n_traces; i++)
+		if (model_device_find(input->traces[i].replay->model, ordinal))
+			return true;
+	return false;
+}
+
+int input_open(struct input *input, const struct options *options)
+{
+	*input = (struct input){0};
+	replay_show_progress(!options->quiet);
+	for (size_t i = 0; i < options->n_arguments; i++) {
+		struct stat st;
+
+		if (!stat(options->arguments[i], &st) && S_ISDIR(st.st_mode))
+			add_folder(input, options->arguments[i]);
+		else
+			input_add(input, options->arguments[i]);
+	}
+	if (!input->n_traces)
+		return STATUS_UNREADABLE;
+	if (options->filter.one_device && !has_device(input, options->filter.device)) {
+		fprintf(stderr,
+			"vramtrace: there is no GPU %d in what was recorded (vramtrace info "
+			"TRACE)\n",
+			options->filter.device);
+		input_close(input);
+		return STATUS_USAGE;
+	}
+	return STATUS_OK;
+}
+
+int input_overview(struct input *input, const struct replay_moment *moments, size_t n)
+{
+	struct trace_facts **facts = memory_new(input->n_traces, sizeof(*facts));
+	int error = 0;
+
+	input->shown = memory_new(input->n_traces, sizeof(*input->shown));
+	for (size_t i = 0; i < input->n_traces && !error; i++) {
+		struct input_trace *trace = &input->traces[i];
+
+		error = overview_make(&trace->overview, trace->replay, moments, n);
+		facts[i] = &trace->overview.facts;
+		input->shown[i] = (struct report_trace){&trace->overview, trace->symbols};
+		if (error)
+			input_complain(trace->replay->path, error);
+	}
+	if (!error)
+		trace_facts_settle(facts, input->n_traces);
+	free(facts);
+	return error ? STATUS_UNREADABLE : STATUS_OK;
+}
+
+int input_overview_at(struct input *input, const struct options *options, enum replay_at at)
+{
+	struct replay_moment moment = {
+		options->at_given ? options->at : at, options->filter.device, options->at_ns};
+	bool every_peak = moment.at == REPLAY_AT_PEAK && !options->filter.one_device;
+	int status = input_overview(input, every_peak ? NULL : &moment, 1);
+
+	for (size_t i = 0; i < input->n_traces && !status; i++) {
+		struct overview *overview = &input->traces[i].overview;
+
+		site_list_filter(&overview->end, &options->filter);
+		for (size_t k = 0; k < overview->n_views; k++)
+			site_list_filter(&overview->views[k].sites, &options->filter);
+	}
+	return status;
+}
+
+void input_close(struct input *input)
+{
+	for (size_t i = 0; i < input->n_traces; i++) {
+		overview_release(&input->traces[i].overview);
+		symbol_table_free(input->traces[i].symbols);
+		replay_close(input->traces[i].replay);
+	}
+	free(input->traces);
+	free(input->shown);
+	*input = (struct input){.status = input->status};
+}
+
+/* A recording is not to be lost to a mistyped -o. */
+static bool is_trace(const char *path)
+{
+	char magic[sizeof(VT_MAGIC) - 1];
+	FILE *file = fopen(path, "re");
+	bool is;
+
+	if (!file)
+		return false;
+	is = fread(magic, 1, sizeof(magic), file) == sizeof(magic) &&
+	     !memcmp(magic, VT_MAGIC, sizeof(magic));
+	fclose(file);
+	return is;
+}
+
+FILE *output_open(const struct options *options)
+{
+	FILE *out;
+
+	if (!options->output)
+		return stdout;
+	if (is_trace(options->output)) {
+		fprintf(stderr,
+			"vramtrace: %s: is a trace: not overwritten, give another name to -o\n",
+			options->output);
+		return NULL;
+	}
+	out = fopen(options->output, "we");
+	if (!out)
+		fprintf(stderr, "vramtrace: %s: cannot be written: %s\n", options->output,
+			strerror(errno));
+	return out;
+}
+
+int output_close(FILE *out, const struct options *options)
+{
+	bool failed = ferror(out);
+	int saved;
+
+	errno = 0;
+	if (out == stdout)
+		failed = fflush(out) || failed;
+	else
+		failed = fclose(out) || failed;
+	if (!failed)
+		return STATUS_OK;
+	saved = errno;
+	fprintf(stderr, "vramtrace: %s: not everything could be written%s%s\n",
+		options->output && out != stdout ? options->output : "standard output",
+		saved ? ": " : "", saved ? strerror(saved) : "");
+	return STATUS_USAGE;
+}

@@ -1,0 +1,60 @@
+/* The traces a command was given, opened, with their symbols and overviews; and where its output
+ * goes. */
+#ifndef VRAMTRACE_INPUT_H
+#define VRAMTRACE_INPUT_H
+
+#include <stdio.h>
+
+#include "analysis/overview.h"
+#include "cmd.h"
+#include "output/report.h"
+#include "symbol/symbol.h"
+
+struct input_trace {
+	struct replay *replay;
+	struct symbol_table *symbols;
+	struct overview overview;
+};
+
+struct input {
+	struct input_trace *traces;
+	size_t n_traces;
+	size_t room;
+	struct report_trace *shown; /* the same for the output functions; made by input_overview */
+	int status;		    /* STATUS_UNREADABLE when one of them could not be read */
+};
+
+/* Opens every trace that options name, folders standing for the *.vt in them. What cannot be read
+ * is said on stderr, one line each, and left out. Returns STATUS_OK when there is something to
+ * show, else the exit status. */
+int input_open(struct input *input, const struct options *options);
+
+/* Opens one more trace, as input_open does. */
+void input_add(struct input *input, const char *path);
+
+/* Makes the overview of each trace, with a view of the moments, or NULL: of the peaks. Returns
+ * STATUS_OK or the exit status. */
+int input_overview(struct input *input, const struct replay_moment *moments, size_t n);
+
+/* The same with views of the moment that --at says, else of the moment given here; sites are
+ * filtered as options say. */
+int input_overview_at(struct input *input, const struct options *options, enum replay_at at);
+
+void input_close(struct input *input);
+
+/* Says on stderr what is wrong with file; error is VT_E_*, with errno for those that have one. */
+void input_complain(const char *file, int error);
+
+/* Says on stderr which traces are damaged, for output that has no place to say so; unless told to
+ * be quiet. */
+void input_complain_damage(const struct input *input, const struct options *options);
+
+/* Where output goes: standard output, or the file of -o, which must not be a trace. NULL after one
+ * line on stderr. */
+FILE *output_open(const struct options *options);
+
+/* Ends the output. Returns STATUS_OK, or STATUS_USAGE after one line on stderr when not everything
+ * could be written. */
+int output_close(FILE *out, const struct options *options);
+
+#endif

@@ -1,0 +1,103 @@
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd.h"
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof(*(array)))
+
+static const struct cmd commands[] = {
+	{"run", cmd_run, NEED_COMMAND, OPTION_TRACE | OPTION_RECORDER | OPTION_ASCII,
+		"-- PROGRAM [ARGUMENT...]",
+		"Runs a program, records its GPU memory, then reports on it. The exit status is "
+		"the program's.",
+		"vramtrace run -o train.vt -- python train.py"},
+	{"report", cmd_report, NEED_TRACES, OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII, "TRACE...",
+		"One screen: what ran, the peak, what is live at the end, copies, what was not "
+		"seen.",
+		"vramtrace report train.vt"},
+	{"peak", cmd_peak, NEED_TRACES,
+		OPTION_AT | OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_JSON |
+			OPTION_OUTPUT | OPTION_ASCII,
+		"TRACE...",
+		"Who held the memory when each GPU's peak was reached, with call stacks.",
+		"vramtrace peak --device 0 --limit 5 train.vt"},
+	{"leaks", cmd_leaks, NEED_TRACES,
+		OPTION_AT | OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_JSON |
+			OPTION_OUTPUT | OPTION_ASCII,
+		"TRACE...", "What is live at the end (or at another moment), with call stacks.",
+		"vramtrace leaks --min-bytes 1M train.vt"},
+	{"timeline", cmd_timeline, NEED_ONE_TRACE,
+		OPTION_CSV | OPTION_POINTS | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII, "TRACE",
+		"Memory over time, drawn in the terminal or as CSV.",
+		"vramtrace timeline --csv -o memory.csv train.vt"},
+	{"dump", cmd_dump, NEED_ONE_TRACE, OPTION_JSON | OPTION_OUTPUT, "TRACE",
+		"Every record in the order of time, one a line.",
+		"vramtrace dump train.vt | grep failure"},
+	{"info", cmd_info, NEED_TRACES, OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII, "TRACE...",
+		"What a trace is: process, devices, environment, counts, coverage.",
+		"vramtrace info train.vt"},
+};
+
+static const struct cmd *find_command(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}
+
+static void print_usage(FILE *out)
+{
+	fputs("usage: vramtrace COMMAND [options] ...\n\n", out);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].summary);
+	fputs("\nEvery command: --help. To record without vramtrace run:\n"
+	      "  LD_PRELOAD=/path/libvramtrace.so PROGRAM\n",
+		out);
+}
+
+static int unknown_command(const char *name)
+{
+	fprintf(stderr, "vramtrace: there is no command '%s'; there are:", name);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		fprintf(stderr, " %s", commands[i].name);
+	fputc('\n', stderr);
+	return STATUS_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	const struct cmd *cmd;
+	struct options options;
+	int status;
+
+	setlocale(LC_CTYPE, "");
+	if (argc < 2) {
+		print_usage(stderr);
+		return STATUS_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		cmd = argc > 2 ? find_command(argv[2]) : NULL;
+		if (cmd)
+			options_print_help(cmd);
+		else
+			print_usage(stdout);
+		return STATUS_OK;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		printf("vramtrace %s\n", VT_VERSION);
+		return STATUS_OK;
+	}
+	cmd = find_command(argv[1]);
+	if (!cmd)
+		return unknown_command(argv[1]);
+	status = options_parse(&options, cmd, argv + 2, (size_t)(argc - 2));
+	if (status)
+		return status;
+	if (options.help) {
+		options_print_help(cmd);
+		return STATUS_OK;
+	}
+	return cmd->run(&options);
+}

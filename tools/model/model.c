@@ -1,0 +1,364 @@
+#include "model/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/internal.h"
+#include "model/memory.h"
+
+/* More devices than any host has: a trace that names one beyond is damaged. */
+#define MAX_ORDINAL 1023
+
+#define MIN_PAGE_BYTES 4096u
+#define MAX_PAGE_BYTES (1u << 30)
+
+struct model *model_new(void)
+{
+	struct model *model = memory_new(1, sizeof(*model));
+
+	model->unknown.ordinal = MODEL_DEVICE_UNKNOWN;
+	model->unknown.page_bytes = MODEL_PAGE_BYTES;
+	model->host.ordinal = MODEL_DEVICE_HOST;
+	model->host.page_bytes = MODEL_PAGE_BYTES;
+	return model;
+}
+
+/* Frees a uthash table of plain items. */
+#define FREE_TABLE(type, head, also)                                                               \
+	do {                                                                                       \
+		type *item, *next;                                                                 \
+		HASH_ITER(hh, head, item, next)                                                    \
+		{                                                                                  \
+			HASH_DEL(head, item);                                                      \
+			also;                                                                      \
+			free(item);                                                                \
+		}                                                                                  \
+	} while (0)
+
+void model_free(struct model *model)
+{
+	if (!model)
+		return;
+	vmm_release(model);
+	while (model->live.root) {
+		struct tree_node *node = model->live.root;
+
+		tree_remove(&model->live, node);
+		free(container(node, struct model_block, node));
+	}
+	ledger_release(model);
+	FREE_TABLE(struct model_site, model->sites, free(item->tids));
+	FREE_TABLE(struct model_failure, model->failures, );
+	FREE_TABLE(struct model_copy, model->copies, );
+	FREE_TABLE(struct model_stack, model->stacks, );
+	FREE_TABLE(struct model_api, model->apis, free(item->name));
+	FREE_TABLE(struct model_context, model->contexts, );
+	for (size_t i = 0; i < model->n_devices; i++)
+		free(model->devices[i]);
+	free(model->devices);
+	free(model->environment.items);
+	free(model->uncovered.items);
+	free(model->notes.items);
+	free(model);
+}
+
+static struct model_device *device_make(struct model *model, int ordinal)
+{
+	struct model_device *device = memory_new(1, sizeof(*device));
+	size_t at = 0;
+
+	device->ordinal = ordinal;
+	device->page_bytes = MODEL_PAGE_BYTES;
+	model->devices = memory_grow(
+		model->devices, model->n_devices, &model->devices_room, sizeof(*model->devices));
+	while (at < model->n_devices && model->devices[at]->ordinal < ordinal)
+		at++;
+	memmove(&model->devices[at + 1], &model->devices[at],
+		(model->n_devices - at) * sizeof(*model->devices));
+	model->devices[at] = device;
+	model->n_devices++;
+	return device;
+}
+
+static struct model_device *device_find(const struct model *model, int64_t ordinal)
+{
+	for (size_t i = 0; i < model->n_devices; i++)
+		if (model->devices[i]->ordinal == ordinal)
+			return model->devices[i];
+	return NULL;
+}
+
+struct model_device *model_device_of(struct model *model, int64_t ordinal)
+{
+	struct model_device *device = device_find(model, ordinal);
+
+	if (device)
+		return device;
+	if (ordinal >= 0 && ordinal <= MAX_ORDINAL)
+		return device_make(model, (int)ordinal);
+	return model->n_devices == 1 && model->n_described == 1 ? model->devices[0]
+								: &model->unknown;
+}
+
+const struct model_device *model_device_find(const struct model *model, int ordinal)
+{
+	if (ordinal == MODEL_DEVICE_HOST)
+		return &model->host;
+	if (ordinal == MODEL_DEVICE_UNKNOWN)
+		return &model->unknown;
+	return device_find(model, ordinal);
+}
+
+struct model_site *model_site_of(
+	struct model *model, uint64_t stack_id, const struct model_device *device, uint32_t kind)
+{
+	struct model_site_key key = {stack_id, device->ordinal, kind};
+	struct model_site *site;
+
+	HASH_FIND(hh, model->sites, &key, sizeof(key), site);
+	if (site)
+		return site;
+	site = memory_new(1, sizeof(*site));
+	site->key = key;
+	HASH_ADD(hh, model->sites, key, sizeof(site->key), site);
+	return site;
+}
+
+void model_note_failure(struct model *model, enum model_refusal refusal, uint64_t api_id,
+	uint32_t kind, int device, uint64_t stack_id, uint64_t result, uint64_t bytes,
+	uint64_t time_ns)
+{
+	struct model_failure_key key = {
+		stack_id, api_id, result, device, (uint16_t)refusal, (uint16_t)kind};
+	struct model_failure *failure;
+
+	HASH_FIND(hh, model->failures, &key, sizeof(key), failure);
+	if (!failure) {
+		failure = memory_new(1, sizeof(*failure));
+		failure->key = key;
+		failure->first_ns = time_ns;
+		HASH_ADD(hh, model->failures, key, sizeof(failure->key), failure);
+	}
+	failure->n_calls++;
+	failure->bytes = add_capped(failure->bytes, bytes);
+	if (bytes > failure->largest_bytes)
+		failure->largest_bytes = bytes;
+	failure->last_ns = time_ns;
+}
+
+static void text_add(struct model_texts *texts, struct vt_text text)
+{
+	texts->items =
+		memory_grow(texts->items, texts->n_items, &texts->room, sizeof(*texts->items));
+	texts->items[texts->n_items++] = text;
+}
+
+static bool text_has(const struct model_texts *texts, struct vt_text text)
+{
+	for (size_t i = 0; i < texts->n_items; i++)
+		if (texts->items[i].bytes == text.bytes &&
+			(!text.bytes || !memcmp(texts->items[i].data, text.data, text.bytes)))
+			return true;
+	return false;
+}
+
+static void apply_device(struct model *model, const struct vt_rec_device *given)
+{
+	struct model_device *device;
+
+	if (given->ordinal > MAX_ORDINAL)
+		return;
+	device = device_find(model, (int64_t)given->ordinal);
+	if (!device)
+		device = device_make(model, (int)given->ordinal);
+	if (device->described)
+		return;
+	device->described = true;
+	model->n_described++;
+	device->name = given->name;
+	device->uuid = given->uuid;
+	device->total_bytes = given->total_bytes;
+	/* Pages of blocks that are booked already were counted in the assumed size. */
+	if (given->page_bytes >= MIN_PAGE_BYTES && given->page_bytes <= MAX_PAGE_BYTES &&
+		!device->kinds[VT_KIND_LINEAR].n_allocs)
+		device->page_bytes = given->page_bytes;
+}
+
+static void apply_api(struct model *model, const struct vt_rec_api *given)
+{
+	struct model_api *api;
+
+	HASH_FIND(hh, model->apis, &given->api_id, sizeof(given->api_id), api);
+	if (api)
+		return;
+	api = memory_new(1, sizeof(*api));
+	api->api_id = given->api_id;
+	api->name = memory_new(given->name.bytes + 1, 1);
+	if (given->name.bytes)
+		memcpy(api->name, given->name.data, given->name.bytes);
+	HASH_ADD(hh, model->apis, api_id, sizeof(api->api_id), api);
+}
+
+static void apply_stack(struct model *model, const struct vt_rec_stack *given)
+{
+	struct model_stack *stack;
+	size_t bytes = given->frames.n_items * sizeof(*stack->frames);
+
+	if (!given->stack_id || model_stack_find(model, given->stack_id))
+		return;
+	stack = memory_new(1, sizeof(*stack) + bytes);
+	stack->stack_id = given->stack_id;
+	stack->time_ns = given->time_ns;
+	stack->n_frames = given->frames.n_items;
+	if (bytes)
+		memcpy(stack->frames, given->frames.items, bytes);
+	HASH_ADD(hh, model->stacks, stack_id, sizeof(stack->stack_id), stack);
+}
+
+static void apply_failure(struct model *model, const struct vt_rec_failure *given)
+{
+	uint32_t kind = given->kind < VT_N_KINDS ? (uint32_t)given->kind : VT_KIND_NONE;
+	int device = kind == VT_KIND_PINNED || kind == VT_KIND_REGISTERED
+			     ? MODEL_DEVICE_HOST
+			     : model_device_of(model, given->device)->ordinal;
+
+	model_note_failure(model, MODEL_REFUSED_ALLOC, given->api_id, kind, device, given->stack_id,
+		given->result, given->bytes, given->time_ns);
+}
+
+static void apply_memory(struct model *model, const struct vt_rec_memory *given)
+{
+	struct model_device *device = model_device_of(model, given->device);
+	struct model_sample sample = {true, given->time_ns, given->free_bytes, 0};
+
+	if (given->free_bytes > given->total_bytes)
+		return;
+	sample.used_bytes = given->total_bytes - given->free_bytes;
+	device->last_sample = sample;
+	if (!device->most_used.seen || sample.used_bytes > device->most_used.used_bytes)
+		device->most_used = sample;
+	if (device->peak_tracked_bytes && device->tracked_bytes == device->peak_tracked_bytes)
+		device->peak_sample = sample;
+}
+
+/* Records that say what the process and its surroundings are. */
+static void apply_description(struct model *model, const struct vt_record *record)
+{
+	switch (record->kind) {
+	case VT_REC_process:
+		if (!model->process_seen)
+			model->process = record->process;
+		model->process_seen = true;
+		break;
+	case VT_REC_environment:
+		text_add(&model->environment, record->environment.name);
+		text_add(&model->environment, record->environment.value);
+		break;
+	case VT_REC_driver:
+		model->driver = record->driver;
+		model->driver_seen = true;
+		break;
+	case VT_REC_device:
+		apply_device(model, &record->device);
+		break;
+	case VT_REC_api:
+		apply_api(model, &record->api);
+		break;
+	case VT_REC_stack:
+		apply_stack(model, &record->stack);
+		break;
+	case VT_REC_uncovered:
+		if (!text_has(&model->uncovered, record->uncovered.name))
+			text_add(&model->uncovered, record->uncovered.name);
+		break;
+	case VT_REC_note:
+		if (!text_has(&model->notes, record->note.text))
+			text_add(&model->notes, record->note.text);
+		break;
+	case VT_REC_end:
+		model->end = record->end;
+		model->end_seen = true;
+		break;
+	default:
+		break;
+	}
+}
+
+static void note_time(struct model *model, const struct vt_record *record)
+{
+	bool event = record->kind >= VT_REC_alloc && record->kind <= VT_REC_memory;
+
+	if (event && !model->n_events++)
+		model->first_ns = record->time_ns;
+	if ((event || record->kind == VT_REC_end) && record->time_ns > model->last_ns)
+		model->last_ns = record->time_ns;
+	if (record->kind < VT_N_RECORDS)
+		model->n_by_record[record->kind]++;
+}
+
+void model_apply(struct model *model, const struct vt_record *record)
+{
+	note_time(model, record);
+	switch (record->kind) {
+	case VT_REC_alloc:
+		ledger_apply_alloc(model, record);
+		break;
+	case VT_REC_free:
+		ledger_apply_free(model, record);
+		break;
+	case VT_REC_failure:
+		apply_failure(model, &record->failure);
+		break;
+	case VT_REC_copy:
+		copy_apply(model, record);
+		break;
+	case VT_REC_set:
+		copy_apply_set(model, record);
+		break;
+	case VT_REC_context:
+		context_apply(model, record);
+		break;
+	case VT_REC_memory:
+		apply_memory(model, &record->memory);
+		break;
+	case VT_REC_reserve:
+	case VT_REC_unreserve:
+	case VT_REC_handle_create:
+	case VT_REC_handle_release:
+	case VT_REC_map:
+	case VT_REC_unmap:
+	case VT_REC_access:
+		vmm_apply(model, record);
+		break;
+	default:
+		apply_description(model, record);
+		break;
+	}
+}
+
+const struct model_stack *model_stack_find(const struct model *model, uint64_t stack_id)
+{
+	struct model_stack *stack;
+
+	HASH_FIND(hh, model->stacks, &stack_id, sizeof(stack_id), stack);
+	return stack;
+}
+
+const char *model_api_name(const struct model *model, uint64_t api_id)
+{
+	struct model_api *api;
+
+	HASH_FIND(hh, model->apis, &api_id, sizeof(api_id), api);
+	return api ? api->name : NULL;
+}
+
+struct vt_text model_environment_get(const struct model *model, const char *name)
+{
+	const struct model_texts *texts = &model->environment;
+	size_t bytes = strlen(name);
+
+	for (size_t i = 0; i + 1 < texts->n_items; i += 2)
+		if (texts->items[i].bytes == bytes && !memcmp(texts->items[i].data, name, bytes))
+			return texts->items[i + 1];
+	return (struct vt_text){NULL, 0};
+}

@@ -1,0 +1,284 @@
+/*
+ * What the memory of one traced process looked like, rebuilt record by record: devices, what is
+ * live on them and who asked for it, address spaces, copies, refusals. A model can be looked at
+ * between any two records; its size follows what is live and how many distinct call sites there
+ * are, not the length of the trace. Nothing here prints or judges.
+ */
+#ifndef VRAMTRACE_MODEL_MODEL_H
+#define VRAMTRACE_MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/memory.h"
+#define uthash_fatal(message) memory_exhausted()
+#include <uthash.h>
+
+#include "model/tree.h"
+#include "vramtrace/format.h"
+
+/* In the place of a device ordinal. */
+#define MODEL_DEVICE_UNKNOWN (-1)
+#define MODEL_DEVICE_HOST    (-2)
+
+/* Taken for a device's page when the driver did not say. */
+#define MODEL_PAGE_BYTES (2u << 20)
+/* Requests up to this share pages; larger ones take whole pages. */
+#define MODEL_SMALL_BYTES (1u << 20)
+
+/* One kind of memory of one device. Bytes are those asked for. */
+struct model_totals {
+	uint64_t live_bytes;
+	uint64_t n_live;
+	uint64_t peak_live_bytes;
+	uint64_t n_allocs;
+	uint64_t alloc_bytes;
+	uint64_t n_frees;
+	uint64_t free_bytes;
+	uint64_t n_teardown; /* given back by the end of a context, not by a free; not in n_frees */
+	uint64_t teardown_bytes;
+};
+
+/* What the driver said about a device. used_bytes includes what other processes hold. */
+struct model_sample {
+	bool seen;
+	uint64_t time_ns;
+	uint64_t free_bytes;
+	uint64_t used_bytes;
+};
+
+/* A device; also the host, and the bucket for memory of unknown device. */
+struct model_device {
+	int ordinal;	/* or MODEL_DEVICE_* */
+	bool described; /* the trace has a `device` record for it */
+	struct vt_text name;
+	struct vt_text uuid;
+	uint64_t total_bytes; /* 0 unknown */
+	uint64_t page_bytes;  /* of the driver, or MODEL_PAGE_BYTES */
+	struct model_totals kinds[VT_N_KINDS];
+	uint64_t held_bytes;	/* pages that linear memory takes */
+	uint64_t tracked_bytes; /* all kinds, counted once, as the driver gives it out; managed
+				   never */
+	uint64_t peak_tracked_bytes;
+	uint64_t peak_time_ns;
+	struct model_sample last_sample;
+	struct model_sample peak_sample; /* taken while tracked_bytes was at its peak */
+	struct model_sample most_used;
+	uint64_t n_sets;
+	uint64_t set_bytes;
+};
+
+/* A site is one stack, device and kind. */
+struct model_site_key {
+	uint64_t stack_id;
+	int32_t device;
+	uint32_t kind; /* enum vt_kind */
+};
+
+struct model_site {
+	struct model_site_key key;
+	uint64_t live_bytes;
+	uint64_t n_live;
+	uint64_t n_allocs;
+	uint64_t alloc_bytes;
+	uint64_t n_teardown;
+	uint64_t teardown_bytes;
+	uint64_t first_ns; /* of its allocations */
+	uint64_t last_ns;
+	uint32_t *tids; /* distinct threads, ascending */
+	size_t n_tids;
+	size_t tids_room;
+	uint32_t last_tid;
+	UT_hash_handle hh;
+};
+
+/* Something live: an allocation, or physical memory behind a VMM handle. */
+struct model_block {
+	struct tree_node node; /* key: address; in model.live, unless it is VMM memory */
+	uint64_t bytes;
+	uint64_t context_id;
+	struct model_device *device;
+	struct model_site *site;
+	uint32_t kind; /* enum vt_kind */
+};
+
+/* Physical memory of cuMemCreate: lives while it has references or mappings. */
+struct model_handle {
+	uint64_t handle;
+	uint64_t n_refs; /* 0: no longer in model.handles */
+	uint64_t n_mappings;
+	struct model_block block;
+	UT_hash_handle hh;
+};
+
+struct model_mapping {
+	struct tree_node node; /* key: address */
+	uint64_t bytes;
+	struct model_handle *handle; /* NULL: physical memory that was not seen created */
+};
+
+struct model_reservation {
+	struct tree_node node; /* key: address */
+	uint64_t bytes;
+};
+
+/* The driver refused something. One for each call, error, device, kind and stack. */
+enum model_refusal {
+	MODEL_REFUSED_ALLOC,
+	MODEL_REFUSED_FREE,
+	MODEL_REFUSED_COPY,
+	MODEL_REFUSED_SET,
+	MODEL_REFUSED_ADDRESS_SPACE, /* reserve, unreserve, map, unmap, access */
+	MODEL_REFUSED_CONTEXT,
+};
+
+struct model_failure_key {
+	uint64_t stack_id;
+	uint64_t api_id;
+	uint64_t result; /* CUresult */
+	int32_t device;
+	uint16_t refusal; /* enum model_refusal */
+	uint16_t kind;	  /* enum vt_kind */
+};
+
+struct model_failure {
+	struct model_failure_key key;
+	uint64_t n_calls;
+	uint64_t bytes;
+	uint64_t largest_bytes;
+	uint64_t first_ns;
+	uint64_t last_ns;
+	UT_hash_handle hh;
+};
+
+/* What sort of host memory a copy touched. */
+enum model_host_kind {
+	MODEL_HOST_NONE, /* no host memory */
+	MODEL_HOST_PAGEABLE,
+	MODEL_HOST_PINNED,
+	MODEL_HOST_REGISTERED,
+	MODEL_HOST_MANAGED,
+	MODEL_N_HOST_KINDS
+};
+
+struct model_copy_key {
+	uint64_t stack_id;
+	int32_t dst_device; /* ordinal or MODEL_DEVICE_* */
+	int32_t src_device;
+	uint32_t direction; /* enum vt_direction, never VT_DIR_UNIFIED */
+	uint32_t host_kind; /* enum model_host_kind */
+};
+
+struct model_copy {
+	struct model_copy_key key;
+	uint64_t n_calls;
+	uint64_t n_async;
+	uint64_t n_small; /* of at most MODEL_SMALL_COPY_BYTES */
+	uint64_t bytes;
+	uint64_t host_time_ns;
+	UT_hash_handle hh;
+};
+
+#define MODEL_SMALL_COPY_BYTES 65536u
+
+struct model_stack {
+	uint64_t stack_id;
+	uint64_t time_ns;
+	UT_hash_handle hh;
+	size_t n_frames;
+	uint64_t frames[]; /* return addresses, innermost first */
+};
+
+struct model_api {
+	uint64_t api_id;
+	char *name;
+	UT_hash_handle hh;
+};
+
+struct model_context {
+	uint64_t context_id;
+	uint64_t n_retains;
+	bool released; /* the last reference is gone; memory goes when the process moves on, see
+			  context.c */
+	UT_hash_handle hh;
+};
+
+struct model_texts {
+	struct vt_text *items;
+	size_t n_items;
+	size_t room;
+};
+
+/* Hash tables are uthash heads: walk them with hh.next. Texts point into the trace. */
+struct model {
+	/* as the trace says them; not .seen: no such record */
+	struct vt_rec_process process;
+	struct vt_rec_driver driver;
+	struct vt_rec_end end;
+	bool process_seen, driver_seen, end_seen;
+	struct model_texts environment; /* name, value, name, value, ... */
+	struct model_texts uncovered;
+	struct model_texts notes;
+
+	struct model_device *
+		*devices; /* in order of ordinal as first seen; without the two below */
+	size_t n_devices;
+	size_t devices_room;
+	size_t n_described;
+	struct model_device unknown;
+	struct model_device host;
+
+	struct model_site *sites;
+	struct model_failure *failures;
+	struct model_copy *copies;
+	struct model_stack *stacks;
+	struct model_api *apis;
+	struct model_context *contexts;
+	struct model_handle *handles;
+	struct model_page *pages; /* pages that small blocks share */
+	struct tree live;	  /* struct model_block, by address */
+	struct tree mappings;	  /* struct model_mapping, by address */
+	struct tree reservations; /* struct model_reservation, by address */
+	uint64_t reserved_bytes;  /* of address space */
+
+	uint64_t first_ns; /* time of the first and last event */
+	uint64_t last_ns;
+	uint64_t n_events; /* records with a time of their own, from alloc on */
+	uint64_t n_by_record[VT_N_RECORDS];
+	uint64_t n_unknown_frees; /* of addresses and handles not seen allocated */
+	uint64_t n_missed_frees;  /* an address was given out again while it was live here */
+};
+
+/* An empty model; model_free releases it. */
+struct model *model_new(void);
+void model_free(struct model *model);
+
+/* Takes in the next record. Records must come in the order of time, as a reader gives them; texts
+ * of record must stay valid as long as the model. Any record is taken: what makes no sense is
+ * counted or ignored. */
+void model_apply(struct model *model, const struct vt_record *record);
+
+/* The device with this ordinal, the host or the unknown bucket for MODEL_DEVICE_*; NULL when none
+ * was seen. Borrowed. */
+const struct model_device *model_device_find(const struct model *model, int ordinal);
+
+/* The stack with this id; NULL when the trace lost it, and for 0. Borrowed. */
+const struct model_stack *model_stack_find(const struct model *model, uint64_t stack_id);
+
+/* Name of an entry point; NULL when unknown. Borrowed. */
+const char *model_api_name(const struct model *model, uint64_t api_id);
+
+/* Value of a recorded environment variable; .data is NULL when it was not set. Borrowed. */
+struct vt_text model_environment_get(const struct model *model, const char *name);
+
+/* True for kinds whose bytes count as device memory of this process. */
+bool model_kind_tracked(uint32_t kind);
+
+/* Names as in the JSON: "linear", "h2d", "pageable"; "unknown" for numbers that have none, NULL for
+ * MODEL_HOST_NONE. */
+const char *model_kind_name(uint64_t kind);
+const char *model_direction_name(uint64_t direction);
+const char *model_host_kind_name(uint32_t host_kind);
+
+#endif

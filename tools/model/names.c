@@ -1,0 +1,51 @@
+/* What the numbers of the format are called, and what follows from a kind. */
+#include "model/model.h"
+
+bool model_kind_tracked(uint32_t kind)
+{
+	return kind == VT_KIND_LINEAR || kind == VT_KIND_ARRAY || kind == VT_KIND_POOL ||
+	       kind == VT_KIND_VMM || kind == VT_KIND_GRAPH;
+}
+
+const char *model_kind_name(uint64_t kind)
+{
+	static const char *const names[VT_N_KINDS] = {
+		[VT_KIND_LINEAR] = "linear",
+		[VT_KIND_ARRAY] = "array",
+		[VT_KIND_POOL] = "pool",
+		[VT_KIND_VMM] = "vmm",
+		[VT_KIND_MANAGED] = "managed",
+		[VT_KIND_GRAPH] = "graph",
+		[VT_KIND_SHARED] = "shared",
+		[VT_KIND_PINNED] = "pinned",
+		[VT_KIND_REGISTERED] = "registered",
+	};
+
+	return kind < VT_N_KINDS && names[kind] ? names[kind] : "unknown";
+}
+
+const char *model_direction_name(uint64_t direction)
+{
+	static const char *const names[VT_N_DIRECTIONS] = {
+		[VT_DIR_UNIFIED] = "unified",
+		[VT_DIR_H2D] = "h2d",
+		[VT_DIR_D2H] = "d2h",
+		[VT_DIR_D2D] = "d2d",
+		[VT_DIR_P2P] = "p2p",
+		[VT_DIR_H2H] = "h2h",
+	};
+
+	return direction < VT_N_DIRECTIONS ? names[direction] : "unknown";
+}
+
+const char *model_host_kind_name(uint32_t host_kind)
+{
+	static const char *const names[MODEL_N_HOST_KINDS] = {
+		[MODEL_HOST_PAGEABLE] = "pageable",
+		[MODEL_HOST_PINNED] = "pinned",
+		[MODEL_HOST_REGISTERED] = "registered",
+		[MODEL_HOST_MANAGED] = "managed",
+	};
+
+	return host_kind < MODEL_N_HOST_KINDS ? names[host_kind] : NULL;
+}

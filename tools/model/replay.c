@@ -1,0 +1,213 @@
+#include "model/replay.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "model/memory.h"
+
+#define PROGRESS_EVERY	     65536u /* records between looks at the clock */
+#define PROGRESS_AFTER_NS    2000000000u
+#define PROGRESS_INTERVAL_NS 200000000u
+
+static bool progress_on;
+
+struct progress {
+	uint64_t n_records;
+	uint64_t start_ns;
+	uint64_t shown_ns; /* 0: nothing shown yet */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void replay_show_progress(bool on)
+{
+	progress_on = on && isatty(STDERR_FILENO);
+}
+
+static void progress_step(struct progress *progress, const struct replay *replay)
+{
+	uint64_t now, size = vt_reader_size(replay->reader);
+
+	if (++progress->n_records % PROGRESS_EVERY || !progress_on)
+		return;
+	now = now_ns();
+	if (now - progress->start_ns < PROGRESS_AFTER_NS ||
+		now - progress->shown_ns < PROGRESS_INTERVAL_NS)
+		return;
+	progress->shown_ns = now;
+	fprintf(stderr, "\rreading %s: %3u %%", replay->path,
+		(unsigned int)(100.0 * (double)vt_reader_position(replay->reader) / (double)size));
+}
+
+static void progress_end(const struct progress *progress)
+{
+	if (progress->shown_ns)
+		fputs("\r\033[K", stderr);
+}
+
+/* Feeds every record to model, with observer after each. */
+static int pass(struct replay *replay, struct model *model, replay_observer *observer, void *user)
+{
+	struct progress progress = {.start_ns = now_ns()};
+	struct vt_record record;
+	int found, error = vt_reader_rewind(replay->reader);
+
+	if (error)
+		return error;
+	while ((found = vt_reader_next(replay->reader, &record)) == 1) {
+		model_apply(model, &record);
+		if (observer)
+			observer(user, model, &record);
+		progress_step(&progress, replay);
+	}
+	progress_end(&progress);
+	replay->damage = *vt_reader_damage(replay->reader);
+	return found;
+}
+
+int replay_open(struct replay **out, const char *path, replay_observer *observer, void *user)
+{
+	struct replay *replay = memory_new(1, sizeof(*replay));
+	int error = vt_reader_open(&replay->reader, path);
+
+	*out = NULL;
+	if (!error) {
+		replay->path = memory_text(path);
+		replay->model = model_new();
+		error = pass(replay, replay->model, observer, user);
+	}
+	if (error) {
+		int saved = errno;
+
+		replay_close(replay);
+		errno = saved;
+		return error;
+	}
+	*out = replay;
+	return 0;
+}
+
+void replay_close(struct replay *replay)
+{
+	if (!replay)
+		return;
+	model_free(replay->model);
+	vt_reader_close(replay->reader);
+	free(replay->path);
+	free(replay);
+}
+
+int replay_again(struct replay *replay, replay_observer *observer, void *user)
+{
+	model_free(replay->model);
+	replay->model = model_new();
+	return pass(replay, replay->model, observer, user);
+}
+
+struct model *replay_take_model(struct replay *replay)
+{
+	struct model *model = replay->model;
+
+	replay->model = NULL;
+	return model;
+}
+
+struct visit {
+	const struct replay_moment *moments;
+	size_t n;
+	uint64_t *peaks; /* tracked bytes that moment i waits for */
+	bool *done;
+	size_t n_waiting; /* moments before the end that are not done */
+	replay_visitor *visitor;
+	void *user;
+};
+
+static void visit_now(struct visit *visit, const struct model *model, size_t i)
+{
+	visit->done[i] = true;
+	visit->n_waiting -= visit->moments[i].at != REPLAY_AT_END;
+	visit->visitor(visit->user, model, i);
+}
+
+static void visit_before(
+	struct visit *visit, const struct model *model, const struct vt_record *record)
+{
+	if (record->kind < VT_REC_alloc)
+		return;
+	for (size_t i = 0; i < visit->n; i++)
+		if (visit->moments[i].at == REPLAY_AT_TIME && !visit->done[i] &&
+			record->time_ns > visit->moments[i].time_ns)
+			visit_now(visit, model, i);
+}
+
+static void visit_after(
+	struct visit *visit, const struct model *model, const struct vt_record *record)
+{
+	if (record->kind != VT_REC_alloc && record->kind != VT_REC_handle_create)
+		return;
+	for (size_t i = 0; i < visit->n; i++) {
+		const struct model_device *device;
+
+		if (visit->moments[i].at != REPLAY_AT_PEAK || visit->done[i])
+			continue;
+		/* By value, not by place: a trace that is being written may have grown since the
+		 * first pass. */
+		device = model_device_find(model, visit->moments[i].device);
+		if (device && device->tracked_bytes >= visit->peaks[i])
+			visit_now(visit, model, i);
+	}
+}
+
+/* Replays into a model of its own up to the last moment that is waited for. */
+static int visit_pass(struct replay *replay, struct visit *visit)
+{
+	struct progress progress = {.start_ns = now_ns()};
+	struct model *model = model_new();
+	struct vt_record record;
+	int found = 1, error = vt_reader_rewind(replay->reader);
+
+	while (!error && visit->n_waiting &&
+		(found = vt_reader_next(replay->reader, &record)) == 1) {
+		visit_before(visit, model, &record);
+		model_apply(model, &record);
+		visit_after(visit, model, &record);
+		progress_step(&progress, replay);
+	}
+	progress_end(&progress);
+	model_free(model);
+	return error ? error : found < 0 ? found : 0;
+}
+
+int replay_visit(struct replay *replay, const struct replay_moment *moments, size_t n,
+	replay_visitor *visitor, void *user)
+{
+	struct visit visit = {.moments = moments, .n = n, .visitor = visitor, .user = user};
+	int error = 0;
+
+	visit.peaks = memory_new(n, sizeof(*visit.peaks));
+	visit.done = memory_new(n, sizeof(*visit.done));
+	for (size_t i = 0; i < n; i++) {
+		const struct model_device *device =
+			model_device_find(replay->model, moments[i].device);
+
+		visit.peaks[i] = device ? device->peak_tracked_bytes : 0;
+		visit.n_waiting += moments[i].at != REPLAY_AT_END;
+	}
+	if (visit.n_waiting)
+		error = visit_pass(replay, &visit);
+	for (size_t i = 0; i < n && !error; i++)
+		if (!visit.done[i])
+			visit_now(&visit, replay->model, i);
+	free(visit.peaks);
+	free(visit.done);
+	return error;
+}

@@ -1,0 +1,58 @@
+/*
+ * Replaying one trace into a model, as often as needed: a first pass learns where the peaks are and
+ * how the trace ends, a second one stops at the moments somebody wants to look at.
+ */
+#ifndef VRAMTRACE_MODEL_REPLAY_H
+#define VRAMTRACE_MODEL_REPLAY_H
+
+#include "model/model.h"
+#include "trace/reader.h"
+
+enum replay_at {
+	REPLAY_AT_PEAK, /* when device's tracked bytes first reach their highest value */
+	REPLAY_AT_TIME, /* before the first event after time_ns */
+	REPLAY_AT_END,
+};
+
+struct replay_moment {
+	enum replay_at at;
+	int device;	  /* REPLAY_AT_PEAK: whose */
+	uint64_t time_ns; /* REPLAY_AT_TIME */
+};
+
+struct replay {
+	char *path;
+	struct vt_reader *reader;
+	struct model *model;	 /* as it was at the end of the trace */
+	struct vt_damage damage; /* found by the last whole pass */
+};
+
+/* Called for each record of a pass, after the model took it in. */
+typedef void replay_observer(void *user, const struct model *model, const struct vt_record *record);
+/* Called at moments[i]; model is lent for the call. */
+typedef void replay_visitor(void *user, const struct model *model, size_t i);
+
+/* Opens path and makes the first pass, with observer (NULL: none). Returns 0 and *replay, to be
+ * freed with replay_close; or VT_E_* (for VT_E_OPEN and VT_E_IO errno says more) and NULL. A
+ * damaged trace is no error: see damage. */
+int replay_open(struct replay **replay, const char *path, replay_observer *observer, void *user);
+void replay_close(struct replay *replay);
+
+/* Another pass, with observer (NULL: none) for each record. Borrowed results of older passes are
+ * void afterwards. */
+int replay_again(struct replay *replay, replay_observer *observer, void *user);
+
+/* Takes the model of the last pass out of replay, to be freed with model_free before replay is
+ * closed; another pass makes a new one. */
+struct model *replay_take_model(struct replay *replay);
+
+/* Calls visitor once for each of the n moments, in the order of time, with another model that is
+ * replayed as far as needed; replay->model is only read. */
+int replay_visit(struct replay *replay, const struct replay_moment *moments, size_t n,
+	replay_visitor *visitor, void *user);
+
+/* Shows on a terminal's stderr, for passes that take over two seconds, how far they are. Off at the
+ * start. */
+void replay_show_progress(bool on);
+
+#endif

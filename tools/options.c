@@ -1,0 +1,380 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+
+#define MAX_POINTS 1000000u
+
+/* Sets one option. value is NULL when it takes none. False: the value makes no sense. */
+typedef bool option_set(struct options *options, const char *value);
+
+static bool set_json(struct options *options, const char *value)
+{
+	(void)value;
+	return options->json = true;
+}
+
+static bool set_quiet(struct options *options, const char *value)
+{
+	(void)value;
+	return options->quiet = true;
+}
+
+static bool set_help(struct options *options, const char *value)
+{
+	(void)value;
+	return options->help = true;
+}
+
+static bool set_csv(struct options *options, const char *value)
+{
+	(void)value;
+	return options->csv = true;
+}
+
+static bool set_ascii(struct options *options, const char *value)
+{
+	(void)value;
+	return options->ascii = true;
+}
+
+static bool set_output(struct options *options, const char *value)
+{
+	options->output = value;
+	return *value;
+}
+
+/* A whole number without a sign. */
+static bool parse_number(const char *text, uint64_t most, uint64_t *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && !errno && *number <= most;
+}
+
+/* "4096", "512M", "1.5G", "20GiB". */
+static bool parse_bytes(const char *text, uint64_t *bytes)
+{
+	static const char letters[] = "KMGT";
+	const char *letter;
+	char *end;
+	double value = strtod(text, &end);
+
+	if (!((*text >= '0' && *text <= '9') || *text == '.') || end == text)
+		return false;
+	letter = *end & ~0x20 ? strchr(letters, *end & ~0x20) : NULL;
+	if (letter) {
+		value = ldexp(value, 10 * (int)(letter - letters + 1));
+		end++;
+		if (!strcmp(end, "iB"))
+			end += 2;
+	}
+	if (!strcmp(end, "B"))
+		end++;
+	if (*end || !(value < 0x1p63))
+		return false;
+	*bytes = (uint64_t)value;
+	return true;
+}
+
+/* "12.5", "300ms", "2:41", "1:02:41". */
+static bool parse_time(const char *text, uint64_t *ns)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = {{"", 1e9}, {"s", 1e9}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"min", 60e9},
+		{"h", 3600e9}};
+	double total = 0;
+	char *end;
+
+	for (;;) {
+		if (*text < '0' || *text > '9')
+			return false;
+		total += strtod(text, &end);
+		if (*end != ':')
+			break;
+		total *= 60;
+		text = end + 1;
+	}
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		if (strcmp(end, units[i].name) || !(total * units[i].ns < 0x1p63))
+			continue;
+		*ns = (uint64_t)(total * units[i].ns);
+		return true;
+	}
+	return false;
+}
+
+static bool set_device(struct options *options, const char *value)
+{
+	uint64_t number;
+
+	if (!parse_number(value, 1023, &number))
+		return false;
+	options->filter.one_device = true;
+	options->filter.device = (int)number;
+	return true;
+}
+
+static bool set_limit(struct options *options, const char *value)
+{
+	uint64_t number;
+
+	if (!parse_number(value, SIZE_MAX, &number))
+		return false;
+	options->filter.limit = number;
+	return true;
+}
+
+static bool set_min_bytes(struct options *options, const char *value)
+{
+	return parse_bytes(value, &options->filter.min_bytes);
+}
+
+static bool set_at(struct options *options, const char *value)
+{
+	options->at_given = true;
+	if (!strcmp(value, "peak"))
+		options->at = REPLAY_AT_PEAK;
+	else if (!strcmp(value, "end"))
+		options->at = REPLAY_AT_END;
+	else if (parse_time(value, &options->at_ns))
+		options->at = REPLAY_AT_TIME;
+	else
+		return false;
+	return true;
+}
+
+static bool set_points(struct options *options, const char *value)
+{
+	uint64_t number;
+
+	if (!parse_number(value, MAX_POINTS, &number) || !number)
+		return false;
+	options->n_points = number;
+	return true;
+}
+
+static bool add_variable(struct options *options, const char *name, const char *value)
+{
+	/* Given again, the last one holds. */
+	for (size_t i = 0; i < options->n_variables; i++)
+		if (!strcmp(options->variables[i].name, name))
+			options->variables[i].value = value;
+	if (options->n_variables < MAX_VARIABLES)
+		options->variables[options->n_variables++] = (struct variable){name, value};
+	return true;
+}
+
+static bool is_one_of(const char *value, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(value, words[i]))
+			return true;
+	return false;
+}
+
+#define IS_ONE_OF(value, ...)                                                                      \
+	is_one_of(value, (const char *const[]){__VA_ARGS__},                                       \
+		sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+static bool set_max_size(struct options *options, const char *value)
+{
+	uint64_t bytes;
+
+	return parse_bytes(value, &bytes) && add_variable(options, "VRAMTRACE_MAX_SIZE", value);
+}
+
+static bool set_stack(struct options *options, const char *value)
+{
+	return IS_ONE_OF(value, "both", "python", "native", "none") &&
+	       add_variable(options, "VRAMTRACE_STACK", value);
+}
+
+static bool set_depth(struct options *options, const char *value)
+{
+	uint64_t number;
+
+	return parse_number(value, 4096, &number) && number &&
+	       add_variable(options, "VRAMTRACE_STACK_DEPTH", value);
+}
+
+static bool set_layers(struct options *options, const char *value)
+{
+	return IS_ONE_OF(value, "driver", "driver,torch") &&
+	       add_variable(options, "VRAMTRACE_LAYERS", value);
+}
+
+static bool set_copies(struct options *options, const char *value)
+{
+	return IS_ONE_OF(value, "all", "none") && add_variable(options, "VRAMTRACE_COPIES", value);
+}
+
+/* One row an option; value NULL: it takes none. Of two with the same name, a command takes one. */
+static const struct row {
+	unsigned int bit;
+	char letter; /* 0: none */
+	const char *name;
+	const char *value;
+	const char *help;
+	option_set *set;
+} rows[] = {
+	{OPTION_TRACE, 'o', "output", "TRACE",
+		"where to record; %e executable, %p pid, %h host, %r rank, %t start time",
+		set_output},
+	{OPTION_RECORDER, 0, "max-size", "BYTES", "most bytes on disk, such as 512M", set_max_size},
+	{OPTION_RECORDER, 0, "stack", "SORT", "call stacks: both, python, native, none", set_stack},
+	{OPTION_RECORDER, 0, "depth", "N", "frames kept of a stack", set_depth},
+	{OPTION_RECORDER, 0, "layers", "LAYERS", "driver; or driver,torch", set_layers},
+	{OPTION_RECORDER, 0, "copies", "WHICH", "record copies: all, none", set_copies},
+	{OPTION_AT, 0, "at", "MOMENT", "peak, end, or a time since the start: 12.5, 300ms, 2:41",
+		set_at},
+	{OPTION_DEVICE, 0, "device", "N", "only the GPU with this ordinal", set_device},
+	{OPTION_LIMIT, 0, "limit", "N", "at most N entries; 0: all (default 10, with --json all)",
+		set_limit},
+	{OPTION_MIN_BYTES, 0, "min-bytes", "BYTES", "only entries of at least so much, such as 1M",
+		set_min_bytes},
+	{OPTION_CSV, 0, "csv", NULL, "as comma-separated values", set_csv},
+	{OPTION_POINTS, 0, "points", "N", "so many points in time (default 1000; drawn: the width)",
+		set_points},
+	{OPTION_ASCII, 0, "ascii", NULL, "only ASCII characters", set_ascii},
+	{OPTION_JSON, 0, "json", NULL, "as JSON", set_json},
+	{OPTION_OUTPUT, 'o', "output", "FILE", "write to FILE instead of standard output",
+		set_output},
+	{OPTION_QUIET, 'q', "quiet", NULL, "nothing but results and errors", set_quiet},
+	{OPTION_HELP, 'h', "help", NULL, "this text", set_help},
+};
+
+#define N_ROWS (sizeof(rows) / sizeof(*rows))
+
+static bool takes(const struct cmd *cmd, const struct row *row)
+{
+	return (cmd->options | OPTION_HELP | OPTION_QUIET) & row->bit;
+}
+
+static int complain(const struct cmd *cmd, const char *what, const char *about)
+{
+	fprintf(stderr, "vramtrace: %s: %s%s%s; see vramtrace %s --help\n", cmd->name, what,
+		about ? " " : "", about ? about : "", cmd->name);
+	return STATUS_USAGE;
+}
+
+/* The row that argument names, and the value that is glued to it, if any. */
+static const struct row *find_row(const struct cmd *cmd, const char *argument, const char **glued)
+{
+	size_t bytes = strcspn(argument, "=");
+
+	*glued = NULL;
+	for (size_t i = 0; i < N_ROWS; i++) {
+		const struct row *row = &rows[i];
+
+		if (!takes(cmd, row))
+			continue;
+		if (argument[1] == '-') {
+			if (strlen(row->name) != bytes - 2 ||
+				strncmp(argument + 2, row->name, bytes - 2))
+				continue;
+			if (argument[bytes])
+				*glued = argument + bytes + 1;
+			return row;
+		}
+		if (row->letter && argument[1] == row->letter) {
+			if (argument[2])
+				*glued = argument + 2;
+			return row;
+		}
+	}
+	return NULL;
+}
+
+/* One option at arguments[*at], with its value; moves *at to the last argument used. */
+static int parse_option(
+	struct options *options, const struct cmd *cmd, char **arguments, size_t n, size_t *at)
+{
+	const char *argument = arguments[*at], *value;
+	const struct row *row = find_row(cmd, argument, &value);
+
+	if (!row)
+		return complain(cmd, "unknown option", argument);
+	if (row->value && !value) {
+		if (*at + 1 == n)
+			return complain(cmd, "a value is missing behind", argument);
+		value = arguments[++*at];
+	} else if (!row->value && value) {
+		return complain(cmd, "no value is taken by", argument);
+	}
+	if (!row->set(options, value)) {
+		fprintf(stderr, "vramtrace: %s: --%s: '%s' is not %s: %s\n", cmd->name, row->name,
+			value, row->value, row->help);
+		return STATUS_USAGE;
+	}
+	return STATUS_OK;
+}
+
+static int check_arguments(const struct options *options, const struct cmd *cmd)
+{
+	if (options->help)
+		return STATUS_OK;
+	if (!options->n_arguments)
+		return complain(cmd,
+			cmd->need == NEED_COMMAND ? "no command to run is given"
+						  : "no trace is given",
+			NULL);
+	if (cmd->need == NEED_ONE_TRACE && options->n_arguments > 1)
+		return complain(cmd, "takes one trace, not also", options->arguments[1]);
+	if (options->csv && options->json)
+		return complain(cmd, "--csv and --json exclude one another", NULL);
+	return STATUS_OK;
+}
+
+int options_parse(struct options *options, const struct cmd *cmd, char **arguments, size_t n)
+{
+	*options = (struct options){.filter.limit = SIZE_MAX};
+	/* What is no option moves to the front of the array. */
+	options->arguments = arguments;
+	for (size_t i = 0; i < n; i++) {
+		bool ended = !strcmp(arguments[i], "--");
+		int status;
+
+		if (ended || (arguments[i][0] != '-' && cmd->need == NEED_COMMAND)) {
+			for (i += ended; i < n; i++)
+				options->arguments[options->n_arguments++] = arguments[i];
+			break;
+		}
+		if (arguments[i][0] != '-' || !arguments[i][1]) {
+			options->arguments[options->n_arguments++] = arguments[i];
+			continue;
+		}
+		status = parse_option(options, cmd, arguments, n, &i);
+		if (status)
+			return status;
+	}
+	/* One screen is enough to begin with. */
+	if (options->filter.limit == SIZE_MAX)
+		options->filter.limit = options->json ? 0 : 10;
+	return check_arguments(options, cmd);
+}
+
+void options_print_help(const struct cmd *cmd)
+{
+	printf("usage: vramtrace %s [options] %s\n\n%s\n\n", cmd->name, cmd->arguments,
+		cmd->summary);
+	for (size_t i = 0; i < N_ROWS; i++) {
+		char left[64];
+
+		if (!takes(cmd, &rows[i]))
+			continue;
+		snprintf(left, sizeof(left), "%c%c%s --%s%s%s", rows[i].letter ? '-' : ' ',
+			rows[i].letter ? rows[i].letter : ' ', rows[i].letter ? "," : " ",
+			rows[i].name, rows[i].value ? " " : "", rows[i].value ? rows[i].value : "");
+		printf("  %-24s %s\n", left, rows[i].help);
+	}
+	printf("\nexample: %s\n", cmd->example);
+}

@@ -1,0 +1,134 @@
+/* What ran, and how much of it the trace holds. */
+#include <string.h>
+
+#include "output/line.h"
+#include "output/report.h"
+
+struct format_text report_device_name(int ordinal)
+{
+	struct format_text out;
+
+	if (ordinal == MODEL_DEVICE_HOST)
+		snprintf(out.text, sizeof(out.text), "host");
+	else if (ordinal < 0)
+		snprintf(out.text, sizeof(out.text), "unknown GPU");
+	else
+		snprintf(out.text, sizeof(out.text), "GPU %d", ordinal);
+	return out;
+}
+
+static void put_end(const struct style *style, const struct trace_facts *facts)
+{
+	switch (facts->end) {
+	case TRACE_END_EXIT:
+		if (facts->status >= 0)
+			fprintf(style->out, "ended: exit %d", facts->status);
+		else
+			fputs("ended: exit", style->out);
+		break;
+	case TRACE_END_SIGNAL: {
+		const char *name = sigabbrev_np(facts->status);
+
+		if (name)
+			fprintf(style->out, "ended: SIG%s", name);
+		else
+			fprintf(style->out, "ended: signal %d", facts->status);
+		break;
+	}
+	case TRACE_END_KILLED:
+		fputs("ended: killed", style->out);
+		break;
+	case TRACE_END_EXEC:
+		fputs("ended: became another program (exec)", style->out);
+		break;
+	case TRACE_END_RUNNING:
+		fputs("still running", style->out);
+		break;
+	}
+}
+
+static void put_damage(const struct style *style, const struct trace_facts *facts)
+{
+	const struct vt_damage *damage = &facts->damage;
+
+	if (facts->damaged) {
+		style_put(style, STYLE_WARNING, "! ");
+		fputs("the trace is damaged; what follows is good up to where it is:", style->out);
+		if (damage->n_chunks_skipped)
+			fprintf(style->out, " %s unreadable",
+				format_count(damage->n_chunks_skipped).text);
+		if (damage->n_chunks_cut)
+			fprintf(style->out, " %s cut off", format_count(damage->n_chunks_cut).text);
+		if (damage->n_chunks_skipped || damage->n_chunks_cut)
+			fprintf(style->out, " %s",
+				line_plural(damage->n_chunks_skipped + damage->n_chunks_cut, "part",
+					"parts"));
+		if (damage->missing_bytes)
+			fprintf(style->out, " %s missing at the end",
+				format_bytes(damage->missing_bytes).text);
+		fputc('\n', style->out);
+	}
+	if (damage->n_unknown) {
+		style_put(style, STYLE_WARNING, "! ");
+		fprintf(style->out, "%s records are of kinds newer than this vramtrace\n",
+			format_count(damage->n_unknown).text);
+	}
+	if (facts->stopped) {
+		style_put(style, STYLE_WARNING, "! ");
+		fprintf(style->out, "recording stopped before the end: %s\n",
+			vt_error_text(facts->stopped));
+	}
+}
+
+void report_put_header(const struct style *style, const struct report_trace *trace)
+{
+	const struct trace_facts *facts = &trace->overview->facts;
+	const char *dot = style_dot(style);
+
+	style_switch(style, STYLE_HEADING);
+	if (facts->cmdline.bytes)
+		format_put_arguments(style->out, facts->cmdline, style->width / 2);
+	else if (facts->exe.bytes)
+		format_put_text(style->out, facts->exe);
+	else
+		format_put_text(style->out, (struct vt_text){facts->file, strlen(facts->file)});
+	style_switch(style, STYLE_PLAIN);
+	fprintf(style->out, "%spid %llu", dot, (unsigned long long)facts->pid);
+	if (facts->rank >= 0)
+		fprintf(style->out, "%srank %lld", dot, (long long)facts->rank);
+	if (facts->host.bytes) {
+		fputs(dot, style->out);
+		format_put_text(style->out, facts->host);
+	}
+	fprintf(style->out, "%s%s%s", dot, format_duration(facts->duration_ns).text, dot);
+	put_end(style, facts);
+	fprintf(style->out, "%s%s %s, ", dot, format_count(facts->n_events).text,
+		line_plural(facts->n_events, "event", "events"));
+	if (facts->n_lost) {
+		style_switch(style, STYLE_WARNING);
+		fprintf(style->out, "%s lost", format_count(facts->n_lost).text);
+		style_switch(style, STYLE_PLAIN);
+	} else {
+		fputs("none lost", style->out);
+	}
+	fputc('\n', style->out);
+	put_damage(style, facts);
+}
+
+void report_put_devices(const struct style *style, const struct report_trace *trace)
+{
+	const struct model *model = trace->overview->replay->model;
+
+	for (size_t i = 0; i < model->n_devices; i++) {
+		const struct model_device *device = model->devices[i];
+
+		fputs(report_device_name(device->ordinal).text, style->out);
+		if (device->name.bytes) {
+			fputs("  ", style->out);
+			format_put_text(style->out, device->name);
+		}
+		if (device->total_bytes)
+			fprintf(style->out, "  %s", format_bytes(device->total_bytes).text);
+		fputc('\n', style->out);
+	}
+}

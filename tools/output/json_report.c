@@ -1,0 +1,486 @@
+#include "output/report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "output/format.h"
+#include "output/result.h"
+
+/* Which trace an item is of: an index into traces[]. */
+static void put_trace(struct json *json, size_t trace)
+{
+	json_number(json, "trace", trace);
+}
+
+static void put_device(struct json *json, const char *key, int ordinal)
+{
+	json_number_or_null(json, key, ordinal >= 0, (uint64_t)ordinal);
+}
+
+static struct stack_source source_of(const struct report_trace *trace)
+{
+	return (struct stack_source){trace->overview->replay->model, trace->symbols};
+}
+
+static void put_arguments(struct json *json, const char *key, struct vt_text arguments)
+{
+	json_open(json, key, '[');
+	for (size_t at = 0; at < arguments.bytes;) {
+		size_t bytes = strnlen(arguments.data + at, arguments.bytes - at);
+
+		json_text(json, NULL, (struct vt_text){arguments.data + at, bytes});
+		at += bytes + 1;
+	}
+	json_close(json, ']');
+}
+
+static void put_text_or_null(struct json *json, const char *key, struct vt_text text)
+{
+	if (text.bytes)
+		json_text(json, key, text);
+	else
+		json_null(json, key);
+}
+
+static void put_damage(struct json *json, const struct trace_facts *facts)
+{
+	const struct vt_damage *damage = &facts->damage;
+
+	json_open(json, "damage", '{');
+	json_number(json, "chunks_skipped", damage->n_chunks_skipped);
+	json_number(json, "chunks_cut", damage->n_chunks_cut);
+	json_number(json, "missing_bytes", damage->missing_bytes);
+	json_number(json, "unknown_records", damage->n_unknown);
+	json_close(json, '}');
+}
+
+static void put_host_memory(
+	struct json *json, const char *key, const struct report_trace *traces, size_t n)
+{
+	uint64_t pinned = 0, registered = 0, peak_pinned = 0, peak_registered = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct model_totals *kinds = traces[i].overview->replay->model->host.kinds;
+
+		pinned += kinds[VT_KIND_PINNED].live_bytes;
+		registered += kinds[VT_KIND_REGISTERED].live_bytes;
+		peak_pinned = kinds[VT_KIND_PINNED].peak_live_bytes;
+		peak_registered = kinds[VT_KIND_REGISTERED].peak_live_bytes;
+	}
+	json_open(json, key, '{');
+	json_number(json, "pinned_bytes", pinned);
+	json_number(json, "registered_bytes", registered);
+	/* Peaks of several processes do not fall together. */
+	json_number_or_null(json, "peak_pinned_bytes", n == 1, peak_pinned);
+	json_number_or_null(json, "peak_registered_bytes", n == 1, peak_registered);
+	json_close(json, '}');
+}
+
+static void put_trace_facts(struct json *json, const struct report_trace *trace)
+{
+	const struct trace_facts *facts = &trace->overview->facts;
+	const struct model *model = trace->overview->replay->model;
+
+	json_open(json, NULL, '{');
+	json_string(json, "file", facts->file);
+	json_number(json, "pid", facts->pid);
+	json_number_or_null(json, "ppid", model->process_seen, facts->ppid);
+	put_text_or_null(json, "exe", facts->exe);
+	put_arguments(json, "cmdline", facts->cmdline);
+	put_text_or_null(json, "host", facts->host);
+	json_number_or_null(json, "rank", facts->rank >= 0, (uint64_t)facts->rank);
+	json_string(json, "start_time", format_utc(facts->start_realtime_ns).text);
+	json_number(json, "duration_ns", facts->duration_ns);
+	json_string(json, "end", trace_end_name(facts->end));
+	json_number_or_null(json, "end_status", facts->status >= 0, (uint64_t)facts->status);
+	json_bool(json, "complete", facts->complete);
+	json_number(json, "events", facts->n_events);
+	json_number(json, "lost_events", facts->n_lost);
+	json_string(json, "stopped", facts->stopped ? vt_error_text(facts->stopped) : NULL);
+	put_damage(json, facts);
+	json_number_or_null(json, "driver_version", model->driver_seen, model->driver.version);
+	json_null(json, "runtimes");
+	json_null(json, "torch");
+	json_null(json, "python");
+	put_host_memory(json, "host_memory", trace, 1);
+	json_close(json, '}');
+}
+
+static void put_texts(
+	struct json *json, const char *key, const struct report_trace *traces, size_t n, bool notes)
+{
+	json_open(json, key, '[');
+	for (size_t i = 0; i < n; i++) {
+		const struct model *model = traces[i].overview->replay->model;
+		const struct model_texts *texts = notes ? &model->notes : &model->uncovered;
+
+		for (size_t k = 0; k < texts->n_items; k++)
+			json_text(json, NULL, texts->items[k]);
+	}
+	json_close(json, ']');
+}
+
+static void put_coverage(struct json *json, const struct report_trace *traces, size_t n)
+{
+	bool hooks = n > 0;
+
+	for (size_t i = 0; i < n; i++)
+		hooks = hooks && traces[i].overview->replay->model->driver_seen;
+	json_open(json, "coverage", '{');
+	json_bool(json, "driver_hooks", hooks);
+	json_null(json, "runtimes_static");
+	json_null(json, "runtimes_shared");
+	put_texts(json, "not_covered", traces, n, false);
+	put_texts(json, "notes", traces, n, true);
+	json_null(json, "graph_launches");
+	json_null(json, "python_stacks");
+	json_close(json, '}');
+}
+
+static void put_uuid(struct json *json, struct vt_text uuid)
+{
+	char text[48] = "GPU-", *to = text + 4;
+
+	if (uuid.bytes != 16) {
+		json_null(json, "uuid");
+		return;
+	}
+	for (size_t i = 0; i < 16; i++) {
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			*to++ = '-';
+		to += sprintf(to, "%02x", (unsigned char)uuid.data[i]);
+	}
+	json_string(json, "uuid", text);
+}
+
+/* Live bytes by kind, as asked for. A kind that was never seen may just not be recorded. */
+static void put_by_kind(struct json *json, const struct model_device *device)
+{
+	static const struct {
+		const char *key;
+		uint32_t kind; /* VT_KIND_NONE: not known to this version */
+	} rows[] = {
+		{"linear", VT_KIND_LINEAR},
+		{"array", VT_KIND_ARRAY},
+		{"pool_reserved", VT_KIND_NONE},
+		{"pool_used", VT_KIND_POOL},
+		{"vmm", VT_KIND_VMM},
+		{"managed", VT_KIND_MANAGED},
+		{"graph", VT_KIND_GRAPH},
+		{"shared", VT_KIND_SHARED},
+	};
+
+	json_open(json, "by_kind", '{');
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		uint32_t kind = rows[i].kind;
+		bool recorded = kind == VT_KIND_LINEAR || kind == VT_KIND_POOL ||
+				kind == VT_KIND_VMM || kind == VT_KIND_MANAGED;
+
+		json_number_or_null(json, rows[i].key,
+			kind != VT_KIND_NONE && (recorded || device->kinds[kind].n_allocs),
+			device->kinds[kind].live_bytes);
+	}
+	json_close(json, '}');
+}
+
+static void put_totals(struct json *json, const char *key, const struct model_totals *totals)
+{
+	json_open(json, key, '{');
+	json_number(json, "live_bytes", totals->live_bytes);
+	json_number(json, "live", totals->n_live);
+	json_number(json, "peak_live_bytes", totals->peak_live_bytes);
+	json_number(json, "allocations", totals->n_allocs);
+	json_number(json, "bytes_allocated", totals->alloc_bytes);
+	json_number(json, "frees", totals->n_frees);
+	json_number(json, "bytes_freed", totals->free_bytes);
+	json_number(json, "freed_at_teardown", totals->n_teardown);
+	json_number(json, "bytes_freed_at_teardown", totals->teardown_bytes);
+	json_close(json, '}');
+}
+
+static void put_kinds(struct json *json, const struct model_device *device)
+{
+	json_open(json, "kinds", '{');
+	for (uint32_t kind = 0; kind < VT_N_KINDS; kind++)
+		if (device->kinds[kind].n_allocs)
+			put_totals(json, model_kind_name(kind), &device->kinds[kind]);
+	json_close(json, '}');
+}
+
+static void put_device_end(struct json *json, const struct model_device *device)
+{
+	json_open(json, "end", '{');
+	json_number(json, "tracked_bytes", device->tracked_bytes);
+	json_null(json, "untracked_bytes");
+	json_null(json, "other_processes_bytes");
+	json_number_or_null(
+		json, "free_bytes", device->last_sample.seen, device->last_sample.free_bytes);
+	json_number_or_null(
+		json, "sampled_at_ns", device->last_sample.seen, device->last_sample.time_ns);
+	json_number(json, "linear_held_bytes", device->held_bytes);
+	put_by_kind(json, device);
+	json_null(json, "untracked_by_cause");
+	json_close(json, '}');
+}
+
+static void put_one_device(struct json *json, const struct model_device *device, size_t trace)
+{
+	uint64_t n_allocs = 0, n_frees = 0, alloc_bytes = 0;
+
+	for (size_t kind = 0; kind < VT_N_KINDS; kind++) {
+		n_allocs += device->kinds[kind].n_allocs;
+		n_frees += device->kinds[kind].n_frees;
+		alloc_bytes += device->kinds[kind].alloc_bytes;
+	}
+	json_open(json, NULL, '{');
+	put_trace(json, trace);
+	put_device(json, "ordinal", device->ordinal);
+	put_text_or_null(json, "name", device->name);
+	put_uuid(json, device->uuid);
+	json_number_or_null(json, "total_bytes", device->total_bytes != 0, device->total_bytes);
+	json_number(json, "page_bytes", device->page_bytes);
+	json_open(json, "peak", '{');
+	json_number(json, "time_ns", device->peak_time_ns);
+	json_number(json, "tracked_bytes", device->peak_tracked_bytes);
+	json_number_or_null(json, "device_used_bytes", device->peak_sample.seen,
+		device->peak_sample.used_bytes);
+	json_close(json, '}');
+	json_number_or_null(
+		json, "most_used_bytes", device->most_used.seen, device->most_used.used_bytes);
+	put_device_end(json, device);
+	put_kinds(json, device);
+	json_number(json, "allocations", n_allocs);
+	json_number(json, "frees", n_frees);
+	json_number(json, "bytes_allocated", alloc_bytes);
+	json_number(json, "sets", device->n_sets);
+	json_number(json, "bytes_set", device->set_bytes);
+	json_close(json, '}');
+}
+
+static bool is_used(const struct model_device *device)
+{
+	for (size_t kind = 0; kind < VT_N_KINDS; kind++)
+		if (device->kinds[kind].n_allocs)
+			return true;
+	return false;
+}
+
+static void put_devices(struct json *json, const struct report_trace *traces, size_t n)
+{
+	json_open(json, "devices", '[');
+	for (size_t i = 0; i < n; i++) {
+		const struct model *model = traces[i].overview->replay->model;
+
+		for (size_t k = 0; k < model->n_devices; k++)
+			put_one_device(json, model->devices[k], i);
+		if (is_used(&model->unknown))
+			put_one_device(json, &model->unknown, i);
+	}
+	json_close(json, ']');
+}
+
+static void put_peak_sites(struct json *json, const struct report_trace *trace, size_t index)
+{
+	struct stack_source source = source_of(trace);
+
+	for (size_t i = 0; i < trace->overview->n_views; i++) {
+		const struct view *view = &trace->overview->views[i];
+
+		for (size_t k = 0; k < view->sites.n_rows; k++) {
+			const struct site_row *row = &view->sites.rows[k];
+
+			json_open(json, NULL, '{');
+			put_trace(json, index);
+			json_string(json, "at",
+				view->moment.at == REPLAY_AT_PEAK  ? "peak"
+				: view->moment.at == REPLAY_AT_END ? "end"
+								   : "time");
+			json_number(json, "time_ns", view->time_ns);
+			put_device(json, "device", row->device);
+			json_number(json, "bytes", row->bytes);
+			json_number(json, "count", row->count);
+			json_string(json, "kind", model_kind_name(row->kind));
+			stack_json(json, &source, row->stack_id);
+			json_close(json, '}');
+		}
+	}
+}
+
+static void put_leaks(struct json *json, const struct report_trace *trace, size_t index)
+{
+	struct stack_source source = source_of(trace);
+
+	for (size_t i = 0; i < trace->overview->end.n_rows; i++) {
+		const struct site_row *row = &trace->overview->end.rows[i];
+
+		json_open(json, NULL, '{');
+		put_trace(json, index);
+		put_device(json, "device", row->device);
+		json_string(json, "kind", model_kind_name(row->kind));
+		json_number(json, "bytes", row->bytes);
+		json_number(json, "count", row->count);
+		json_string(json, "verdict", row->teardown ? "freed_at_teardown" : NULL);
+		json_null(json, "rate_bytes_per_s");
+		json_number(json, "first_ns", row->first_ns);
+		json_number(json, "last_ns", row->last_ns);
+		json_number(json, "threads", row->n_threads);
+		stack_json(json, &source, row->stack_id);
+		json_close(json, '}');
+	}
+}
+
+static void put_error(struct json *json, uint64_t result)
+{
+	char number[24];
+
+	snprintf(number, sizeof(number), "%" PRIu64, result);
+	json_string(json, "error", result_name(result) ? result_name(result) : number);
+}
+
+static const char *refusal_name(enum model_refusal refusal)
+{
+	static const char *const names[] = {
+		[MODEL_REFUSED_ALLOC] = "alloc",
+		[MODEL_REFUSED_FREE] = "free",
+		[MODEL_REFUSED_COPY] = "copy",
+		[MODEL_REFUSED_SET] = "set",
+		[MODEL_REFUSED_ADDRESS_SPACE] = "address_space",
+		[MODEL_REFUSED_CONTEXT] = "context",
+	};
+
+	return names[refusal];
+}
+
+/* Failed frees, or everything else that failed. */
+static void put_failures(
+	struct json *json, const struct report_trace *trace, size_t index, bool frees)
+{
+	struct stack_source source = source_of(trace);
+
+	for (size_t i = 0; i < trace->overview->n_failures; i++) {
+		const struct model_failure *failure = trace->overview->failures[i];
+
+		if ((failure->key.refusal == MODEL_REFUSED_FREE) != frees)
+			continue;
+		json_open(json, NULL, '{');
+		put_trace(json, index);
+		json_string(json, "api", model_api_name(source.model, failure->key.api_id));
+		put_error(json, failure->key.result);
+		json_number(json, "count", failure->n_calls);
+		json_number(json, "bytes", failure->bytes);
+		if (!frees) {
+			json_string(json, "call", refusal_name(failure->key.refusal));
+			json_string(json, "kind",
+				failure->key.kind ? model_kind_name(failure->key.kind) : NULL);
+			put_device(json, "device", failure->key.device);
+			json_number(json, "largest_bytes", failure->largest_bytes);
+		}
+		json_number(json, "first_ns", failure->first_ns);
+		json_number(json, "last_ns", failure->last_ns);
+		stack_json(json, &source, failure->key.stack_id);
+		json_close(json, '}');
+	}
+}
+
+static void put_copy_devices(struct json *json, const struct model_copy_key *key)
+{
+	json_open(json, "devices", '[');
+	if (key->src_device >= 0)
+		json_signed(json, NULL, key->src_device);
+	if (key->dst_device >= 0 && key->dst_device != key->src_device)
+		json_signed(json, NULL, key->dst_device);
+	json_close(json, ']');
+}
+
+static void put_transfers(struct json *json, const struct report_trace *trace, size_t index)
+{
+	struct stack_source source = source_of(trace);
+
+	for (size_t i = 0; i < trace->overview->n_copies; i++) {
+		const struct model_copy *copy = trace->overview->copies[i];
+
+		json_open(json, NULL, '{');
+		put_trace(json, index);
+		json_string(json, "direction", model_direction_name(copy->key.direction));
+		json_string(json, "host_kind", model_host_kind_name(copy->key.host_kind));
+		put_copy_devices(json, &copy->key);
+		json_number(json, "calls", copy->n_calls);
+		json_number(json, "async_calls", copy->n_async);
+		json_number(json, "bytes", copy->bytes);
+		json_number(json, "host_time_ns", copy->host_time_ns);
+		json_null(json, "bytes_per_s");
+		json_null(json, "async_blocking_calls");
+		json_number(json, "small_calls", copy->n_small);
+		json_null(json, "redundant_bytes");
+		json_null(json, "lost_time_ns");
+		json_null(json, "advice");
+		stack_json(json, &source, copy->key.stack_id);
+		json_close(json, '}');
+	}
+}
+
+static void put_failed_frees(struct json *json, const struct report_trace *trace, size_t index)
+{
+	put_failures(json, trace, index, true);
+}
+
+static void put_other_failures(struct json *json, const struct report_trace *trace, size_t index)
+{
+	put_failures(json, trace, index, false);
+}
+
+/* An array with what `put` has to say of each trace. */
+static void put_each(struct json *json, const char *key, const struct report_trace *traces,
+	size_t n, void (*put)(struct json *, const struct report_trace *, size_t))
+{
+	json_open(json, key, '[');
+	for (size_t i = 0; i < n; i++)
+		put(json, &traces[i], i);
+	json_close(json, ']');
+}
+
+static void put_unknown_frees(struct json *json, const struct report_trace *traces, size_t n)
+{
+	uint64_t n_unknown = 0, n_missed = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		n_unknown += traces[i].overview->replay->model->n_unknown_frees;
+		n_missed += traces[i].overview->replay->model->n_missed_frees;
+	}
+	json_number(json, "unknown_frees", n_unknown);
+	json_number(json, "missed_frees", n_missed);
+}
+
+void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigned int parts)
+{
+	struct json json;
+
+	json_init(&json, out, false);
+	json_open(&json, NULL, '{');
+	json_string(&json, "schema", "vramtrace.report");
+	json_number(&json, "version", 1);
+	json_open(&json, "traces", '[');
+	for (size_t i = 0; i < n; i++)
+		put_trace_facts(&json, &traces[i]);
+	json_close(&json, ']');
+	if (parts == REPORT_ALL)
+		put_coverage(&json, traces, n);
+	put_devices(&json, traces, n);
+	put_host_memory(&json, "host_memory", traces, n);
+	if (parts & REPORT_PEAKS)
+		put_each(&json, "peak_sites", traces, n, put_peak_sites);
+	if (parts & REPORT_LEAKS) {
+		put_each(&json, "leaks", traces, n, put_leaks);
+		put_each(&json, "failed_frees", traces, n, put_failed_frees);
+		put_unknown_frees(&json, traces, n);
+	}
+	if (parts == REPORT_ALL) {
+		put_each(&json, "failures", traces, n, put_other_failures);
+		json_null(&json, "fragmentation");
+		json_null(&json, "oom");
+		put_each(&json, "transfers", traces, n, put_transfers);
+		json_null(&json, "torch");
+	}
+	json_close(&json, '}');
+	json_end(&json);
+}

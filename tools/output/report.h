@@ -1,0 +1,39 @@
+/* The report, as one screen of text and as JSON (schema "vramtrace.report"). */
+#ifndef VRAMTRACE_OUTPUT_REPORT_H
+#define VRAMTRACE_OUTPUT_REPORT_H
+
+#include "analysis/overview.h"
+#include "output/format.h"
+#include "output/json.h"
+#include "output/stack.h"
+#include "output/style.h"
+
+/* One trace to show; both borrowed. */
+struct report_trace {
+	const struct overview *overview;
+	struct symbol_table *symbols;
+};
+
+/* Parts of the JSON; traces[] and devices[] are always there. */
+enum report_part {
+	REPORT_PEAKS = 1,
+	REPORT_LEAKS = 2,
+	REPORT_ALL = 7, /* the whole schema */
+};
+
+void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigned int parts);
+
+/* One trace on one screen. */
+void report_text(const struct style *style, const struct report_trace *trace);
+
+/* "what ran · pid · host · how long · how it ended · how much was recorded", and what is wrong with
+ * the trace. */
+void report_put_header(const struct style *style, const struct report_trace *trace);
+
+/* "GPU 0  NVIDIA H200  139.8 GiB", one a device. */
+void report_put_devices(const struct style *style, const struct report_trace *trace);
+
+/* "GPU 0", "host" or "unknown GPU". */
+struct format_text report_device_name(int ordinal);
+
+#endif

@@ -1,0 +1,381 @@
+#include "output/report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "output/line.h"
+#include "output/result.h"
+
+#define N_TOP	    5u /* sites shown for a peak and for the end */
+#define N_WORST	    3u /* copies and refusals shown */
+#define MAX_LABEL   200u
+#define N_UNCOVERED 6u
+/* Whole pages are mentioned when they make this share of what is held. */
+#define ROUNDING_PART 50u
+
+static struct stack_source source_of(const struct report_trace *trace)
+{
+	return (struct stack_source){trace->overview->replay->model, trace->symbols};
+}
+
+static bool several_devices(const struct model *model)
+{
+	return model->n_devices + !!model->unknown.peak_tracked_bytes > 1;
+}
+
+static void put_site_label(
+	const struct style *style, const struct stack_source *source, uint64_t stack_id)
+{
+	char label[MAX_LABEL];
+
+	stack_label(source, stack_id, label, sizeof(label));
+	style_put_cut(style, label, style->width > 80 ? style->width / 2 : 40, false);
+}
+
+/* What page rounding adds to the bytes asked for, when it is worth a line. */
+static void put_rounding(const struct style *style, uint64_t held_bytes, uint64_t asked_bytes)
+{
+	if (held_bytes <= asked_bytes || held_bytes - asked_bytes < held_bytes / ROUNDING_PART)
+		return;
+	line_begin(style, NULL, false);
+	fprintf(style->out, "%10s  because the driver gives out whole pages\n",
+		format_bytes(held_bytes - asked_bytes).text);
+}
+
+static uint64_t sum_of(const struct site_list *list, int device)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < list->n_rows; i++)
+		if (list->rows[i].device == device && !list->rows[i].teardown &&
+			model_kind_tracked(list->rows[i].kind))
+			sum += list->rows[i].bytes;
+	return sum;
+}
+
+static void put_peak(
+	const struct style *style, const struct report_trace *trace, const struct view *view)
+{
+	struct stack_source source = source_of(trace);
+	const struct model_device *device = model_device_find(source.model, view->moment.device);
+	uint64_t total = device->total_bytes, peak = device->peak_tracked_bytes;
+	struct site_groups groups;
+
+	line_begin(style, "PEAK", false);
+	if (several_devices(source.model))
+		fprintf(style->out, "%s: ", report_device_name(device->ordinal).text);
+	style_put(style, STYLE_HEADING, format_bytes(peak).text);
+	if (total)
+		fprintf(style->out, " (%s of the card, %s headroom)",
+			format_share(peak, total).text,
+			format_bytes(total > peak ? total - peak : 0).text);
+	fprintf(style->out, " at %s", format_moment(view->time_ns).text);
+	if (device->peak_sample.seen)
+		fprintf(style->out, "; in use on the device then, by all: %s",
+			format_bytes(device->peak_sample.used_bytes).text);
+	fputc('\n', style->out);
+	site_groups_make(&groups, &view->sites, device->ordinal, &source);
+	line_put_groups(style, &groups, N_TOP);
+	put_rounding(style, peak, sum_of(&view->sites, device->ordinal));
+	site_groups_release(&groups);
+}
+
+/* "1.0 GiB linear, 2.0 MiB pool"; false when nothing is live. */
+static bool put_kinds(const struct style *style, const struct model_device *device)
+{
+	bool any = false;
+
+	for (uint32_t kind = 0; kind < VT_N_KINDS; kind++) {
+		const struct model_totals *totals = &device->kinds[kind];
+
+		if (!totals->n_live)
+			continue;
+		fprintf(style->out, "%s%s %s in %s %s", any ? ", " : "",
+			format_bytes(totals->live_bytes).text, model_kind_name(kind),
+			format_count(totals->n_live).text,
+			line_plural(totals->n_live, "block", "blocks"));
+		any = true;
+	}
+	return any;
+}
+
+static void put_end_of(const struct style *style, const struct report_trace *trace,
+	const struct model_device *device, const char *heading)
+{
+	struct stack_source source = source_of(trace);
+	struct site_groups groups;
+
+	line_begin(style, heading, false);
+	if (several_devices(source.model) || device->ordinal < 0)
+		fprintf(style->out, "%s: ", report_device_name(device->ordinal).text);
+	if (!put_kinds(style, device))
+		fputs("nothing is live", style->out);
+	if (device->last_sample.seen)
+		fprintf(style->out, "; in use on the device, by all: %s at %s",
+			format_bytes(device->last_sample.used_bytes).text,
+			format_moment(device->last_sample.time_ns).text);
+	fputc('\n', style->out);
+	site_groups_make(&groups, &trace->overview->end, device->ordinal, &source);
+	line_put_groups(style, &groups, N_TOP);
+	put_rounding(style, device->tracked_bytes, sum_of(&trace->overview->end, device->ordinal));
+	site_groups_release(&groups);
+}
+
+static bool was_used(const struct model_device *device)
+{
+	for (size_t kind = 0; kind < VT_N_KINDS; kind++)
+		if (device->kinds[kind].n_allocs)
+			return true;
+	return false;
+}
+
+static bool is_live(const struct model_device *device)
+{
+	for (size_t kind = 0; kind < VT_N_KINDS; kind++)
+		if (device->kinds[kind].n_live)
+			return true;
+	return false;
+}
+
+static void put_teardown(const struct style *style, const struct report_trace *trace)
+{
+	uint64_t bytes = 0, count = 0;
+
+	for (size_t i = 0; i < trace->overview->end.n_rows; i++) {
+		const struct site_row *row = &trace->overview->end.rows[i];
+
+		if (!row->teardown)
+			continue;
+		bytes += row->bytes;
+		count += row->count;
+	}
+	if (!count)
+		return;
+	line_begin(style, NULL, false);
+	fprintf(style->out, "%s in %s %s were never freed, but ended with their context\n",
+		format_bytes(bytes).text, format_count(count).text,
+		line_plural(count, "block", "blocks"));
+}
+
+static void put_ends(const struct style *style, const struct report_trace *trace)
+{
+	const struct model *model = trace->overview->replay->model;
+	const char *heading =
+		trace->overview->facts.end == TRACE_END_RUNNING ? "LIVE NOW" : "AT THE END";
+
+	for (size_t i = 0; i < model->n_devices; i++) {
+		if (!was_used(model->devices[i]))
+			continue;
+		put_end_of(style, trace, model->devices[i], heading);
+		heading = NULL;
+	}
+	if (was_used(&model->unknown)) {
+		put_end_of(style, trace, &model->unknown, heading);
+		heading = NULL;
+	}
+	if (is_live(&model->host)) {
+		put_end_of(style, trace, &model->host, heading);
+		heading = NULL;
+	}
+	if (!heading)
+		put_teardown(style, trace);
+}
+
+static void put_copy_total(const struct style *style, const struct copy_total *totals,
+	const char *where, const char *heading)
+{
+	struct copy_total sum = {0};
+	bool split = false;
+
+	for (uint32_t kind = 0; kind < MODEL_N_HOST_KINDS; kind++) {
+		sum.n_calls += totals[kind].n_calls;
+		sum.bytes += totals[kind].bytes;
+		sum.host_time_ns += totals[kind].host_time_ns;
+	}
+	line_begin(style, heading, false);
+	fprintf(style->out, "%s %s in %s %s, %s of host time", format_bytes(sum.bytes).text, where,
+		format_count(sum.n_calls).text, line_plural(sum.n_calls, "call", "calls"),
+		format_duration(sum.host_time_ns).text);
+	for (uint32_t kind = MODEL_HOST_PAGEABLE; kind < MODEL_N_HOST_KINDS; kind++) {
+		if (!totals[kind].n_calls)
+			continue;
+		fprintf(style->out, "%s%s %s", split ? ", " : ": ",
+			format_bytes(totals[kind].bytes).text, model_host_kind_name(kind));
+		split = true;
+	}
+	fputc('\n', style->out);
+}
+
+/* The copies from and to pageable memory that took the host's time. */
+static void put_worst_copies(const struct style *style, const struct report_trace *trace)
+{
+	struct stack_source source = source_of(trace);
+	size_t n = 0;
+
+	for (size_t i = 0; i < trace->overview->n_copies && n < N_WORST; i++) {
+		const struct model_copy *copy = trace->overview->copies[i];
+
+		if (copy->key.host_kind != MODEL_HOST_PAGEABLE || copy->key.direction == VT_DIR_H2H)
+			continue;
+		line_begin(style, NULL, false);
+		fprintf(style->out, "%10s  in %s %s %s pageable memory  ",
+			format_duration(copy->host_time_ns).text, format_count(copy->n_calls).text,
+			line_plural(copy->n_calls, "copy", "copies"),
+			copy->key.direction == VT_DIR_H2D ? "from" : "to");
+		put_site_label(style, &source, copy->key.stack_id);
+		fputc('\n', style->out);
+		n++;
+	}
+}
+
+static void put_copies(const struct style *style, const struct report_trace *trace)
+{
+	static const char *const where[VT_N_DIRECTIONS] = {
+		[VT_DIR_H2D] = "to the device",
+		[VT_DIR_D2H] = "back to the host",
+		[VT_DIR_D2D] = "on the device",
+		[VT_DIR_P2P] = "between devices",
+		[VT_DIR_H2H] = "between host buffers",
+	};
+	const char *heading = "COPIES";
+
+	for (uint32_t direction = VT_DIR_H2D; direction < VT_N_DIRECTIONS; direction++) {
+		const struct copy_total *totals = trace->overview->copy_totals[direction];
+		uint64_t n_calls = 0;
+
+		for (uint32_t kind = 0; kind < MODEL_N_HOST_KINDS; kind++)
+			n_calls += totals[kind].n_calls;
+		if (!n_calls)
+			continue;
+		put_copy_total(style, totals, where[direction], heading);
+		heading = NULL;
+	}
+	put_worst_copies(style, trace);
+}
+
+static void put_failure(const struct style *style, const struct stack_source *source,
+	const struct model_failure *failure, const char *heading)
+{
+	const char *api = model_api_name(source->model, failure->key.api_id);
+	const char *text = result_text(failure->key.result);
+
+	line_begin(style, heading, true);
+	format_put_text(
+		style->out, (struct vt_text){api ? api : "a call", strlen(api ? api : "a call")});
+	fprintf(style->out, " failed %s %s (", format_count(failure->n_calls).text,
+		line_plural(failure->n_calls, "time", "times"));
+	if (text)
+		fputs(text, style->out);
+	else
+		fprintf(style->out, "error %" PRIu64, failure->key.result);
+	fputc(')', style->out);
+	if (failure->largest_bytes)
+		fprintf(style->out, ", %s%s", failure->n_calls > 1 ? "at most " : "",
+			format_bytes(failure->largest_bytes).text);
+	fprintf(style->out, ", first at %s  ", format_moment(failure->first_ns).text);
+	put_site_label(style, source, failure->key.stack_id);
+	fputc('\n', style->out);
+}
+
+static void put_failures(const struct style *style, const struct report_trace *trace)
+{
+	struct stack_source source = source_of(trace);
+	size_t n = 0, n_more = 0;
+
+	for (size_t i = 0; i < trace->overview->n_failures; i++) {
+		const struct model_failure *failure = trace->overview->failures[i];
+
+		/* Whoever frees while the process ends is told that the driver is gone: no news. */
+		if (failure->key.result == RESULT_DEINITIALIZED)
+			continue;
+		if (n == N_WORST) {
+			n_more++;
+			continue;
+		}
+		put_failure(style, &source, failure, n ? NULL : "FAILED");
+		n++;
+	}
+	if (!n_more)
+		return;
+	line_begin(style, NULL, false);
+	fprintf(style->out, "and %s more %s (report --json)\n", format_count(n_more).text,
+		line_plural(n_more, "sort of failure", "sorts of failure"));
+}
+
+static void put_uncovered(const struct style *style, const struct model_texts *texts)
+{
+	fprintf(style->out, "%s memory %s of the driver that this version does not record:",
+		format_count(texts->n_items).text, line_plural(texts->n_items, "call", "calls"));
+	for (size_t i = 0; i < texts->n_items && i < N_UNCOVERED; i++) {
+		fputs(i ? ", " : " ", style->out);
+		format_put_text(style->out, texts->items[i]);
+	}
+	fputs(texts->n_items > N_UNCOVERED ? ", ... (vramtrace info)\n" : "\n", style->out);
+}
+
+static void put_count_line(const struct style *style, const char **heading, uint64_t n,
+	const char *one, const char *many)
+{
+	if (!n)
+		return;
+	line_begin(style, *heading, false);
+	fprintf(style->out, "%s %s\n", format_count(n).text, line_plural(n, one, many));
+	*heading = NULL;
+}
+
+static void put_not_seen(const struct style *style, const struct report_trace *trace)
+{
+	const struct model *model = trace->overview->replay->model;
+	const char *heading = "NOT SEEN";
+
+	put_count_line(style, &heading, trace->overview->facts.n_lost,
+		"event was lost: the numbers above lack it",
+		"events were lost: the numbers above lack them");
+	put_count_line(style, &heading, model->n_unknown_frees,
+		"free of memory that was not seen allocated",
+		"frees of memory that was not seen allocated");
+	put_count_line(style, &heading, model->n_missed_frees,
+		"free of memory whose address came back",
+		"frees of memory whose addresses came back");
+	for (size_t i = 0; i < model->notes.n_items; i++) {
+		line_begin(style, heading, false);
+		format_put_text(style->out, model->notes.items[i]);
+		fputc('\n', style->out);
+		heading = NULL;
+	}
+	if (model->uncovered.n_items) {
+		line_begin(style, heading, false);
+		put_uncovered(style, &model->uncovered);
+	}
+}
+
+static void put_next(const struct style *style, const char *file)
+{
+	static const char *const commands[] = {"leaks", "peak", "timeline"};
+
+	fputs("\nnext: ", style->out);
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+		fprintf(style->out, "%svramtrace %s ", i ? style_dot(style) : "", commands[i]);
+		format_put_file(style->out, file);
+	}
+	fputc('\n', style->out);
+}
+
+void report_text(const struct style *style, const struct report_trace *trace)
+{
+	const struct overview *overview = trace->overview;
+
+	report_put_header(style, trace);
+	report_put_devices(style, trace);
+	fputc('\n', style->out);
+	if (!overview->facts.n_events) {
+		fputs("No memory call was recorded.\n", style->out);
+	}
+	for (size_t i = 0; i < overview->n_views; i++)
+		put_peak(style, trace, &overview->views[i]);
+	put_ends(style, trace);
+	put_copies(style, trace);
+	put_failures(style, trace);
+	put_not_seen(style, trace);
+	put_next(style, overview->facts.file);
+}

@@ -1,0 +1,104 @@
+#include "output/sites_text.h"
+
+#include <string.h>
+
+#include "output/line.h"
+
+#define STACK_INDENT 6u
+
+static void put_row(
+	const struct style *style, const struct stack_source *source, const struct site_row *row)
+{
+	const char *owner = stack_owner(source, row->stack_id);
+
+	style_switch(style, STYLE_HEADING);
+	fprintf(style->out, "%10s", format_bytes(row->bytes).text);
+	style_switch(style, STYLE_PLAIN);
+	fprintf(style->out, "  in %s %s", format_count(row->count).text,
+		line_plural(row->count, "block", "blocks"));
+	if (row->device == MODEL_DEVICE_HOST)
+		fprintf(style->out, ", %s host memory", model_kind_name(row->kind));
+	else
+		fprintf(style->out, ", %s on %s", model_kind_name(row->kind),
+			report_device_name(row->device).text);
+	if (owner) {
+		fputs(", by ", style->out);
+		format_put_text(style->out, (struct vt_text){owner, strlen(owner)});
+	}
+	if (row->teardown)
+		fputs(", ended with its context", style->out);
+	fprintf(style->out, "; site used from %s to %s", format_moment(row->first_ns).text,
+		format_moment(row->last_ns).text);
+	if (row->n_threads > 1)
+		fprintf(style->out, " by %zu threads", row->n_threads);
+	fputc('\n', style->out);
+	stack_put(style, source, row->stack_id, STACK_INDENT);
+	fputc('\n', style->out);
+}
+
+static void put_list(const struct style *style, const struct report_trace *trace,
+	const struct site_list *list, const char *nothing)
+{
+	struct stack_source source = {trace->overview->replay->model, trace->symbols};
+
+	for (size_t i = 0; i < list->n_rows; i++)
+		put_row(style, &source, &list->rows[i]);
+	if (!list->n_rows)
+		fprintf(style->out, "%s\n", nothing);
+	if (list->n_left_out)
+		fprintf(style->out, "%10s  at %s more %s (--limit)\n",
+			format_bytes(list->left_out_bytes).text,
+			format_count(list->n_left_out).text,
+			line_plural(list->n_left_out, "site", "sites"));
+}
+
+static void put_heading(
+	const struct style *style, const struct report_trace *trace, const struct view *view)
+{
+	const struct model *model = trace->overview->replay->model;
+	bool first = true;
+
+	if (view->moment.at == REPLAY_AT_PEAK) {
+		const struct model_device *device = model_device_find(model, view->moment.device);
+
+		style_put(style, STYLE_HEADING, "PEAK");
+		fprintf(style->out, " of %s: %s", report_device_name(device->ordinal).text,
+			format_bytes(device->peak_tracked_bytes).text);
+		if (device->total_bytes)
+			fprintf(style->out, " of %s", format_bytes(device->total_bytes).text);
+		fprintf(style->out, " at %s\n\n", format_moment(view->time_ns).text);
+		return;
+	}
+	style_put(style, STYLE_HEADING, "LIVE");
+	fprintf(style->out, " at %s:", format_moment(view->time_ns).text);
+	for (size_t i = 0; i < view->n_devices; i++, first = false)
+		fprintf(style->out, "%s %s on %s", first ? "" : ",",
+			format_bytes(view->devices[i].tracked_bytes).text,
+			report_device_name(view->devices[i].ordinal).text);
+	fputs("\n\n", style->out);
+}
+
+void sites_text_views(const struct style *style, const struct report_trace *trace)
+{
+	const struct overview *overview = trace->overview;
+
+	report_put_header(style, trace);
+	fputc('\n', style->out);
+	for (size_t i = 0; i < overview->n_views; i++) {
+		put_heading(style, trace, &overview->views[i]);
+		put_list(style, trace, &overview->views[i].sites, "Nothing was live.");
+	}
+	if (!overview->n_views)
+		fputs("No device memory was allocated.\n", style->out);
+}
+
+void sites_text_leaks(const struct style *style, const struct report_trace *trace)
+{
+	bool running = trace->overview->facts.end == TRACE_END_RUNNING;
+
+	report_put_header(style, trace);
+	fputc('\n', style->out);
+	style_put(style, STYLE_HEADING, running ? "LIVE NOW" : "LIVE AT THE END");
+	fputs("\n\n", style->out);
+	put_list(style, trace, &trace->overview->end, "Nothing is live: no leak.");
+}

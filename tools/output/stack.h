@@ -1,0 +1,34 @@
+/* Call stacks as text and as JSON, and in one line. */
+#ifndef VRAMTRACE_OUTPUT_STACK_H
+#define VRAMTRACE_OUTPUT_STACK_H
+
+#include "model/model.h"
+#include "output/json.h"
+#include "output/style.h"
+#include "symbol/symbol.h"
+
+/* Where stacks are defined and what resolves them; both borrowed. */
+struct stack_source {
+	const struct model *model;
+	struct symbol_table *symbols;
+};
+
+/* Owner label as in the JSON; NULL when the stack was not recorded. Valid as long as the symbols.
+ */
+const char *stack_owner(const struct stack_source *source, uint64_t stack_id);
+
+/* One line for the stack into buffer, cut to size: the innermost frame that a user would call
+ * theirs (outside CUDA's libraries, the frameworks and the C runtime; else the innermost outside
+ * CUDA's; else the innermost), and before it the function of the next such frame outwards: "caller
+ * > function file:line". "function (module)" or "module+0x12" where no more is known, "(no stack
+ * recorded)" where nothing is. Files are without their folder. */
+void stack_label(const struct stack_source *source, uint64_t stack_id, char *buffer, size_t size);
+
+/* Prints the frames, one a line, each begun with `indent` spaces. */
+void stack_put(const struct style *style, const struct stack_source *source, uint64_t stack_id,
+	unsigned int indent);
+
+/* Keys "owner" and "stack" of the open object; null when the stack was not recorded. */
+void stack_json(struct json *json, const struct stack_source *source, uint64_t stack_id);
+
+#endif

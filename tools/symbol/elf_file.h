@@ -1,0 +1,29 @@
+/* An ELF file on disk, proven by its build id to be the one that was traced, and the functions in
+ * it. */
+#ifndef VRAMTRACE_SYMBOL_ELF_FILE_H
+#define VRAMTRACE_SYMBOL_ELF_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf_file;
+struct source;
+
+/*
+ * Opens the file at path if it is an ELF object whose GNU build id is exactly the given one (0
+ * bytes: if it has none), with its separate debug file where the system keeps one. NULL if not, if
+ * path is not absolute or names no regular file, or when out of memory. To be closed with
+ * elf_file_close.
+ */
+struct elf_file *elf_file_open(const char *path, const void *build_id, size_t build_id_bytes);
+void elf_file_close(struct elf_file *file);
+
+/* The name in the symbol table of the function at a virtual address of the file, mangled as it is
+ * there; NULL unknown. Valid until file is closed. The first call reads and sorts the symbol table.
+ */
+const char *elf_file_function(struct elf_file *file, uint64_t address);
+
+/* Its source lines, belonging to file; NULL when it has none that are cheap to read. */
+struct source *elf_file_source(struct elf_file *file);
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * From addresses of the traced process to names: address -> module as of a moment -> function ->
+ * file and line, and who owns a call (PyTorch, cuBLAS, the program itself). The files named by the
+ * trace are read where they lie and only when their build id is the recorded one; everything else
+ * degrades to module and offset. Nothing here fails for a missing file.
+ */
+#ifndef VRAMTRACE_SYMBOL_SYMBOL_H
+#define VRAMTRACE_SYMBOL_SYMBOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "vramtrace/error.h"
+#include "vramtrace/format.h"
+
+/* One frame of a call stack. Texts belong to the symbol table. */
+struct symbol_frame {
+	const char *function;	 /* demangled, without parameters; NULL unknown */
+	const char *file;	 /* source file; NULL unknown */
+	unsigned int line;	 /* 0 unknown */
+	const char *module;	 /* path of the object; NULL unknown */
+	const char *module_name; /* last part of the path; NULL unknown */
+	uint64_t offset;  /* of the call, as a virtual address in the module's ELF file; 0 without a
+			     module */
+	uint64_t address; /* the return address, as recorded */
+	bool python;	  /* a Python frame: function, file and line are the interpreter's */
+};
+
+struct symbol_table;
+
+/* An empty table, to be freed with symbol_table_free; NULL when out of memory. A table is for one
+ * thread at a time. */
+struct symbol_table *symbol_table_new(void);
+
+/* Frees table and every frame and text it handed out. NULL is allowed. */
+void symbol_table_free(struct symbol_table *table);
+
+/* Adds a module of the trace (copied). Returns 0 or VT_E_NO_MEMORY, after which the table is as it
+ * was. */
+int symbol_table_add_module(struct symbol_table *table, const struct vt_rec_module *module);
+
+/*
+ * The frames of one return address, looked up one byte before it, where the call was. More than one
+ * when functions were inlined there. A module is taken as of time_ns: of those that hold the
+ * address, the last one first seen at or before it, else the earliest one seen later. Returns the
+ * number of frames, at least 1, and sets *frames, innermost first: borrowed, valid until table is
+ * freed. Out of memory gives one frame with nothing but the address, valid until the next call.
+ */
+size_t symbol_table_resolve(struct symbol_table *table, uint64_t return_address, uint64_t time_ns,
+	const struct symbol_frame **frames);
+
+/*
+ * Who made a call: the label for the first of the n return addresses (innermost first) that lies
+ * outside CUDA's own libraries, the C and C++ runtimes and libffi. "torch", "nccl", "cublas",
+ * "cudnn", "cufft", "cusolver", "cusparse", "triton", "jax", "cupy", or the module's file name;
+ * "cuda" when no address is left. Valid until table is freed; never NULL.
+ */
+const char *symbol_owner(
+	struct symbol_table *table, const uint64_t *addresses, size_t n, uint64_t time_ns);
+
+#endif
