@@ -1,0 +1,64 @@
+/* random_program.h: the threads of the random program, and the memory they own. */
+#ifndef RANDOM_PROGRAM_H
+#define RANDOM_PROGRAM_H
+
+#include <pthread.h>
+
+#include "random_route.h"
+
+#define MIB	    (1ull << 20)
+#define MAX_DEVICES 16
+#define MAX_COPY    65536
+
+enum kind { LINEAR, PITCHED, MANAGED, PINNED, REGISTERED, POOL, VMM, N_KINDS };
+
+struct object {
+	enum kind kind;
+	int device;
+	u64 address, bytes;
+	u64 handle; /* VMM: physical memory; released early or late */
+	bool held;
+	unsigned char value; /* of the first n_known bytes */
+	u64 n_known;
+};
+
+struct thread {
+	pthread_t id;
+	u64 random;
+	int device;
+	u64 n_calls;
+	struct object *objects;
+	size_t n_objects, capacity;
+	unsigned char *buffer; /* MAX_COPY pageable bytes */
+};
+
+struct options {
+	u64 n_calls, seed;
+	int n_threads, n_devices;
+};
+extern struct options options;
+
+/* A random number, one below n, and one for the form of a call. */
+u64 thread_random(struct thread *t);
+u64 thread_below(struct thread *t, u64 n);
+unsigned thread_form(struct thread *t);
+/* Sizes in bytes of every magnitude up to 4 MiB, a third of them round. */
+u64 thread_bytes(struct thread *t);
+/* Says what went wrong and ends the program. */
+void thread_fail(const struct thread *t, const char *what, int error);
+/* Counts a call, and fails if it did not end as it must. */
+void thread_expect(struct thread *t, bool success, const char *what, int error);
+/* Makes the device the thread's. */
+void thread_use(struct thread *t, int device);
+/* Allocates on the thread's device, if the cap of the kind allows, or beyond it. The thread owns
+ * the object. */
+void thread_make(struct thread *t, enum kind kind, u64 bytes, bool beyond);
+/* Frees one of the thread's objects. */
+void thread_end(struct thread *t, size_t at);
+/* Room for so many bytes more, below the cap (or beyond it). False: no room, nothing claimed. */
+bool memory_claim(enum kind kind, int device, u64 bytes, bool beyond);
+void memory_unclaim(enum kind kind, int device, u64 bytes);
+/* Is the kind on the device beyond its cap. */
+bool memory_is_beyond(enum kind kind, int device);
+
+#endif

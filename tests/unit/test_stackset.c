@@ -1,0 +1,150 @@
+/* src/record/stackset.c: one number a stack, whoever asks; and exactly one asker is told to write
+ * it down. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "record/session.h"
+#include "record/stackset.h"
+
+static int start_empty(void **state)
+{
+	(void)state;
+	stackset_forget();
+	/* As session_lane does in a new session: what the thread remembers is void. */
+	memset(session_thread.stacks, 0, sizeof(session_thread.stacks));
+	return 0;
+}
+
+static void same_stack_same_number(void **state)
+{
+	uint64_t a[] = {1, 2, 3}, b[] = {1, 2, 4}, c[] = {1, 2};
+	uint64_t id_a, id_b, id_c;
+	bool is_new;
+
+	(void)state;
+	id_a = stackset_intern(a, 3, &is_new);
+	assert_true(is_new);
+	id_b = stackset_intern(b, 3, &is_new);
+	assert_true(is_new);
+	id_c = stackset_intern(c, 2, &is_new);
+	assert_true(is_new);
+	assert_true(id_a && id_b && id_c && id_a != id_b && id_b != id_c && id_a != id_c);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(stackset_intern(a, 3, &is_new), id_a);
+		assert_false(is_new);
+		assert_int_equal(stackset_intern(b, 3, &is_new), id_b);
+		assert_false(is_new);
+		assert_int_equal(stackset_intern(c, 2, &is_new), id_c);
+		assert_false(is_new);
+	}
+}
+
+static void no_stack_is_zero(void **state)
+{
+	uint64_t frame = 5;
+	bool is_new = true;
+
+	(void)state;
+	assert_int_equal(stackset_intern(&frame, 0, &is_new), 0);
+	assert_false(is_new);
+}
+
+static void forgetting_starts_over(void **state)
+{
+	uint64_t frame = 5;
+	uint64_t id;
+	bool is_new;
+
+	id = stackset_intern(&frame, 1, &is_new);
+	start_empty(state);
+	assert_int_equal(stackset_intern(&frame, 1, &is_new), id);
+	assert_true(is_new);
+}
+
+#define N_THREADS 8
+#define N_STACKS  5000u
+#define MAX_DEPTH 40u
+
+static uint64_t ids[N_THREADS][N_STACKS];
+static _Atomic unsigned int n_new[N_STACKS];
+static pthread_barrier_t barrier;
+
+/* The stack numbered n: depths differ, and many share their upper frames, as real ones do. */
+static size_t make_stack(unsigned int n, uint64_t *frames)
+{
+	size_t depth = 1 + n % MAX_DEPTH;
+
+	frames[0] = 0x400000 + n;
+	for (size_t i = 1; i < depth; i++)
+		frames[i] = 0x7f0000000000u + (n / 100) * 4096 + i * 16;
+	return depth;
+}
+
+/* Each thread meets them in an order of its own, several times. */
+static void *intern_all(void *argument)
+{
+	unsigned int self = (unsigned int)(uintptr_t)argument;
+	static const unsigned int steps[N_THREADS] = {
+		1, 3, 7, 9, 11, 13, 17, 19}; /* coprime to N_STACKS */
+	uint64_t frames[MAX_DEPTH];
+
+	pthread_barrier_wait(&barrier);
+	for (unsigned int round = 0; round < 3; round++) {
+		for (unsigned int i = 0; i < N_STACKS; i++) {
+			unsigned int n = (i * steps[self] + self * 501) % N_STACKS;
+			size_t depth = make_stack(n, frames);
+			bool is_new;
+			uint64_t id = stackset_intern(frames, depth, &is_new);
+
+			atomic_fetch_add(&n_new[n], is_new);
+			if (!id || (ids[self][n] && ids[self][n] != id))
+				return "a number changed";
+			ids[self][n] = id;
+		}
+	}
+	return NULL;
+}
+
+static void threads_agree(void **state)
+{
+	static bool used[N_STACKS + 1];
+	pthread_t threads[N_THREADS];
+	void *problem;
+
+	(void)state;
+	pthread_barrier_init(&barrier, NULL, N_THREADS);
+	for (uintptr_t i = 0; i < N_THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, intern_all, (void *)i), 0);
+	for (int i = 0; i < N_THREADS; i++) {
+		pthread_join(threads[i], &problem);
+		assert_null(problem);
+	}
+	for (unsigned int n = 0; n < N_STACKS; n++) {
+		assert_int_equal(atomic_load(&n_new[n]), 1);
+		for (int i = 1; i < N_THREADS; i++)
+			assert_int_equal(ids[i][n], ids[0][n]);
+		/* 1 to N_STACKS, each once. */
+		assert_in_range(ids[0][n], 1, N_STACKS);
+		assert_false(used[ids[0][n]]);
+		used[ids[0][n]] = true;
+	}
+	pthread_barrier_destroy(&barrier);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(same_stack_same_number, start_empty),
+		cmocka_unit_test_setup(no_stack_is_zero, start_empty),
+		cmocka_unit_test_setup(forgetting_starts_over, start_empty),
+		cmocka_unit_test_setup(threads_agree, start_empty),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
