@@ -93,7 +93,7 @@ fi
 # The preloaded library may come before the sanitizer's runtime; what counts is that libc comes after it.
 ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:abort_on_error=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}
-TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1${TSAN_OPTIONS:+:$TSAN_OPTIONS}
+TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$SOURCE_DIR/tests/tsan/suppressions${TSAN_OPTIONS:+:$TSAN_OPTIONS}
 case $MODE in
 asan) SANITIZER=$(realpath "$(${CC:-gcc} -print-file-name=libasan.so)") ;;
 tsan) SANITIZER=$(realpath "$(${CC:-gcc} -print-file-name=libtsan.so)") ;;

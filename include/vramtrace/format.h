@@ -90,10 +90,56 @@ enum vt_direction {
 	VT_N_DIRECTIONS
 };
 
-#define VT_COPY_ASYNC 1u
+/* Bits of copy.flags. */
+#define VT_COPY_ASYNC	  1u
+#define VT_COPY_SAME_CALL 2u /* a further descriptor of the batch in the record before it: bytes, but no call of its own */
+#define VT_COPY_DST_ARRAY 4u /* dst is an array handle, not an address */
+#define VT_COPY_SRC_ARRAY 8u /* src is an array handle, not an address */
 
 /* CUresult of a call that found no memory: the one error that reports treat apart. */
 #define VT_RESULT_OUT_OF_MEMORY 2
+
+/* Whose bytes physical memory is. */
+enum vt_sharing {
+	VT_SHARING_OWN = 0,
+	VT_SHARING_IMPORTED = 1,
+	VT_SHARING_MULTICAST = 2, /* stands for memory of its members */
+};
+
+enum vt_pool_action {
+	VT_POOL_CREATE = 1,
+	VT_POOL_DESTROY = 2, /* its memory goes once its allocations are freed */
+	VT_POOL_TRIM = 3,
+	VT_POOL_SET_CURRENT = 4, /* of the device: what stream-ordered allocations without a pool use */
+	VT_POOL_IMPORT = 5,	 /* bytes of another process */
+	VT_POOL_THRESHOLD = 6,
+};
+
+enum vt_graph_action {
+	VT_GRAPH_INSTANTIATE = 1,
+	VT_GRAPH_LAUNCH = 2,
+	VT_GRAPH_EXEC_DESTROY = 3,
+	VT_GRAPH_TRIM = 4,
+};
+
+enum vt_migrate_action {
+	VT_MIGRATE_PREFETCH = 1,
+	VT_MIGRATE_ADVISE = 2,
+	VT_MIGRATE_DISCARD = 3,
+	VT_MIGRATE_DISCARD_PREFETCH = 4,
+};
+
+/* What takes device memory that nobody allocated. */
+enum vt_cause {
+	VT_CAUSE_CONTEXT = 1,
+	VT_CAUSE_MODULES = 2,
+	VT_CAUSE_LOCAL_MEMORY = 3, /* the stack limit's reserve */
+	VT_CAUSE_DEVICE_HEAP = 4,  /* the malloc limit's heap */
+	VT_CAUSE_LIMITS = 5,	   /* other limits */
+	VT_CAUSE_GRAPH_EXEC = 6,
+	VT_CAUSE_GREEN_CONTEXT = 7,
+	VT_N_CAUSES
+};
 
 enum vt_context_action {
 	VT_CONTEXT_CREATE = 1,

@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "hooks/driver.h"
 
@@ -25,12 +24,6 @@ struct object {
 	ElfW(Addr) bias;
 };
 
-struct search {
-	const char *name;
-	void *found;
-	bool behind_us; /* objects before and including this library are not asked */
-};
-
 /* This library, from the linker. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
@@ -41,17 +34,11 @@ static const void *at(ElfW(Addr) bias, ElfW(Addr) value)
 	return (const void *)(value < bias ? value + bias : value);
 }
 
-static bool read_object(const struct dl_phdr_info *info, struct object *object)
+static bool read_object(const struct link_map *map, struct object *object)
 {
-	const ElfW(Dyn) *dynamic = NULL;
-
-	memset(object, 0, sizeof(*object));
-	object->bias = info->dlpi_addr;
-	for (unsigned int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-	for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
-		const void *value = at(info->dlpi_addr, dynamic->d_un.d_ptr);
+	*object = (struct object){.bias = map->l_addr};
+	for (const ElfW(Dyn) *dynamic = map->l_ld; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
+		const void *value = at(map->l_addr, dynamic->d_un.d_ptr);
 
 		switch (dynamic->d_tag) {
 		case DT_SYMTAB:
@@ -73,12 +60,21 @@ static bool read_object(const struct dl_phdr_info *info, struct object *object)
 	return object->symbols && object->strings;
 }
 
+static bool is_same(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
 static void *function_named(const struct object *object, uint32_t index, const char *name)
 {
 	const ElfW(Sym) *symbol = &object->symbols[index];
 
 	if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC ||
-		strcmp(object->strings + symbol->st_name, name))
+		!is_same(object->strings + symbol->st_name, name))
 		return NULL;
 	return (void *)(object->bias + symbol->st_value);
 }
@@ -114,33 +110,24 @@ static void *find_in(const struct object *object, const char *name)
 	return found;
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *data)
-{
-	struct search *search = data;
-	struct object object;
-
-	(void)size;
-	if (!search->behind_us) {
-		search->behind_us = info->dlpi_addr == (ElfW(Addr))__ehdr_start;
-		return 0;
-	}
-	if (read_object(info, &object))
-		search->found = find_in(&object, search->name);
-	return search->found != NULL;
-}
-
-/* dlvsym cannot be asked for the real dlsym: it is this library's own too. So the symbol tables are read. */
+/*
+ * dlvsym cannot be asked for the real dlsym: it is this library's own too. So the symbol tables of the objects behind this library
+ * are read. Nothing is called that a sanitizer puts a function of its own before, such as strcmp or dl_iterate_phdr: while it
+ * starts, its look-ups come here, and its functions do not work yet.
+ */
 static void *find_real(void *_Atomic *kept, const char *name)
 {
 	void *real = atomic_load_explicit(kept, memory_order_acquire);
+	struct link_map *map;
+	struct object object;
+	Dl_info info;
 
-	if (!real) {
-		struct search search = {.name = name};
-
-		dl_iterate_phdr(visit, &search);
-		real = search.found;
-		atomic_store_explicit(kept, real, memory_order_release);
-	}
+	if (real || !dladdr1(__ehdr_start, &info, (void **)&map, RTLD_DL_LINKMAP))
+		return real;
+	for (map = map->l_next; map && !real; map = map->l_next)
+		if (read_object(map, &object))
+			real = find_in(&object, name);
+	atomic_store_explicit(kept, real, memory_order_release);
 	return real;
 }
 

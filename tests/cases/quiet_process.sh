@@ -31,6 +31,17 @@ unchanged sh -c 'ls /no/such/place; echo to stderr >&2; exec cat /proc/self/comm
 unchanged python3 -c 'import ctypes, json, subprocess, sys; print(json.dumps(subprocess.check_output(["echo", "x"]).decode())); sys.exit(5)'
 unchanged python3 -c 'import os; pid = os.fork(); print(os.waitpid(pid, 0)[1]) if pid else os._exit(3)'
 
+# Programs with a sanitizer: while it starts, it looks up functions through the recorder.
+echo 'int puts(const char *); int main(void) { return puts("hello") < 0; }' >hello.c
+for sanitizer in address thread undefined; do
+	case $MODE in
+	release | debug) ;;
+	*) continue ;;
+	esac
+	${CC:-cc} -fsanitize=$sanitizer hello.c -o hello-$sanitizer
+	unchanged ./hello-$sanitizer
+done
+
 # A program that probes for CUDA must not find the recorder instead.
 for path in "$PWD/hidden" ''; do
 	traced LD_LIBRARY_PATH="$path" "$programs/lookup_absent" >out 2>err || fail "lookup_absent: $(cat out err)"

@@ -153,7 +153,7 @@ static void text_add(struct model_texts *texts, struct vt_text text)
 	texts->items[texts->n_items++] = text;
 }
 
-static bool text_has(const struct model_texts *texts, struct vt_text text)
+bool model_texts_has(const struct model_texts *texts, struct vt_text text)
 {
 	for (size_t i = 0; i < texts->n_items; i++)
 		if (texts->items[i].bytes == text.bytes &&
@@ -268,11 +268,11 @@ static void apply_description(struct model *model, const struct vt_record *recor
 		apply_stack(model, &record->stack);
 		break;
 	case VT_REC_uncovered:
-		if (!text_has(&model->uncovered, record->uncovered.name))
+		if (!model_texts_has(&model->uncovered, record->uncovered.name))
 			text_add(&model->uncovered, record->uncovered.name);
 		break;
 	case VT_REC_note:
-		if (!text_has(&model->notes, record->note.text))
+		if (!model_texts_has(&model->notes, record->note.text))
 			text_add(&model->notes, record->note.text);
 		break;
 	case VT_REC_end:

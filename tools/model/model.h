@@ -272,6 +272,9 @@ const char *model_api_name(const struct model *model, uint64_t api_id);
 /* Value of a recorded environment variable; .data is NULL when it was not set. Borrowed. */
 struct vt_text model_environment_get(const struct model *model, const char *name);
 
+/* True when text is among texts. */
+bool model_texts_has(const struct model_texts *texts, struct vt_text text);
+
 /* True for kinds whose bytes count as device memory of this process. */
 bool model_kind_tracked(uint32_t kind);
 

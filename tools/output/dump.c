@@ -40,7 +40,7 @@ static const char *meaning_of(const struct model *model, const struct vt_record 
 		[VT_CONTEXT_RELEASE] = "release",
 		[VT_CONTEXT_RESET] = "reset"};
 
-	if (!strcmp(field, "api_id"))
+	if (!strcmp(field, "api_id") || !strcmp(field, "caller_api"))
 		return model_api_name(model, number);
 	if (!strcmp(field, "kind"))
 		return number < VT_N_KINDS ? model_kind_name(number) : NULL;

@@ -47,26 +47,26 @@ static void put_end(const struct style *style, const struct trace_facts *facts)
 	}
 }
 
+static void put_parts(const struct style *style, uint64_t n, const char *what)
+{
+	if (n)
+		fprintf(style->out, " %s %s %s;", format_count(n).text,
+			line_plural(n, "part", "parts"), what);
+}
+
 static void put_damage(const struct style *style, const struct trace_facts *facts)
 {
 	const struct vt_damage *damage = &facts->damage;
 
 	if (facts->damaged) {
 		style_put(style, STYLE_WARNING, "! ");
-		fputs("the trace is damaged; what follows is good up to where it is:", style->out);
-		if (damage->n_chunks_skipped)
-			fprintf(style->out, " %s unreadable",
-				format_count(damage->n_chunks_skipped).text);
-		if (damage->n_chunks_cut)
-			fprintf(style->out, " %s cut off", format_count(damage->n_chunks_cut).text);
-		if (damage->n_chunks_skipped || damage->n_chunks_cut)
-			fprintf(style->out, " %s",
-				line_plural(damage->n_chunks_skipped + damage->n_chunks_cut, "part",
-					"parts"));
+		fputs("the trace is damaged:", style->out);
+		put_parts(style, damage->n_chunks_skipped, "unreadable");
+		put_parts(style, damage->n_chunks_cut, "cut off");
 		if (damage->missing_bytes)
-			fprintf(style->out, " %s missing at the end",
+			fprintf(style->out, " %s missing at the end;",
 				format_bytes(damage->missing_bytes).text);
-		fputc('\n', style->out);
+		fputs(" what follows is good up to there\n", style->out);
 	}
 	if (damage->n_unknown) {
 		style_put(style, STYLE_WARNING, "! ");
