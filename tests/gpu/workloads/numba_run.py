@@ -1,5 +1,9 @@
-import numba
 import numpy
+
+# numba 0.6x reaches for a name that numpy 2.5 has dropped.
+if not hasattr(numpy, "row_stack"):
+    numpy.row_stack = numpy.vstack
+import numba
 from numba import cuda
 
 
