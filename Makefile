@@ -121,6 +121,7 @@ src_hooks   := $(wildcard src/hooks/*.c src/hooks/*.S)
 src_tools   := $(wildcard tools/*.c tools/*/*.c)
 src_simcuda := $(wildcard tests/sim/sim_*.c)
 src_simrt   := $(wildcard tests/sim/cudart_*.c)
+src_simnvml := tests/sim/nvml_sim.c
 src_selftest := $(wildcard tests/sim/selftest*.c)
 # One thread, and minutes under ThreadSanitizer: nothing for it to find there.
 src_unit    := $(filter-out $(if $(filter tsan,$(MODE)),tests/unit/test_damage.c),$(wildcard tests/unit/test_*.c))
@@ -134,15 +135,16 @@ src_route   := $(wildcard tests/cases/random_*.c)
 src_case    := $(filter-out $(src_route),$(wildcard tests/cases/*.c))
 
 lib  := $(BUILD)/libvramtrace.so
-with_lib := $(if $(filter tsan,$(MODE)),$(BUILD)/libunwind.so.8)
+with_lib := $(if $(filter tsan,$(MODE)),$(BUILD)/sim/libunwind.so.8)
 cli  := $(BUILD)/vramtrace
-sims := $(addprefix $(BUILD)/sim/,libcuda.so.1 libcuda.so libcudart.so.13 libcudart.so libcudart_static.a)
+sims := $(addprefix $(BUILD)/sim/,libcuda.so.1 libcuda.so libcudart.so.13 libcudart.so libcudart_static.a libnvidia-ml.so.1)
 units    := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(src_unit))
 selftest := $(patsubst tests/sim/%.c,$(BUILD)/tests/sim/%,$(src_selftest))
 examples := $(foreach n,$(basename $(notdir $(src_example))),$(addprefix $(BUILD)/examples/$(n)-,shared static))
 gpus     := $(foreach n,$(basename $(notdir $(src_gpu))),$(addprefix $(BUILD)/gpu/$(n)-,shared static))
 cases    := $(patsubst tests/cases/%.c,$(BUILD)/cases/%,$(src_case))
 randoms  := $(if $(src_route),$(addprefix $(BUILD)/cases/random_calls-,runtime-shared runtime-static driver dlsym))
+rows     := $(addprefix $(BUILD)/rows/,rows_caller libcuda.so.1 old/libcuda.so.1 rows_decoy.so rows_linked.so)
 benches  := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(src_bench))
 programs := $(examples) $(gpus) $(cases) $(randoms) $(benches)
 
@@ -156,7 +158,7 @@ inc_src := -Iinclude -Isrc
 $(BUILD)/src/hooks/%.o: inc = $(inc_src) $(cuda_includes)
 $(BUILD)/src/%.o: inc = $(inc_src)
 $(BUILD)/src/%.o: more = -fvisibility=hidden -ftls-model=initial-exec $(warn_flags)
-$(BUILD)/src/hooks/dl.o: more += $(dl_flags)
+$(BUILD)/src/hooks/dl.o $(BUILD)/src/hooks/object.o: more += $(dl_flags)
 $(BUILD)/tools/%.o: inc = $(inc_src) -Itools
 $(BUILD)/tools/%.o: more = $(warn_flags)
 $(BUILD)/tests/%.o $(BUILD)/examples/%.o: inc = $(inc_src) -Itools -Itests -Itests/sim $(cuda_includes)
@@ -174,12 +176,14 @@ $(BUILD)/%.o: %.S $(flags_file)
 
 # --- The recorder ----------------------------------------------------------------------------------------------------
 lib_objs := $(call objs,$(src_trace) $(src_record) $(src_python) $(src_hooks))
-# An anonymous version script: a named version node would silently not interpose. Its names are the rows of driver.def
-# and the lines of exports.list.
-export_rows = printf '%s\n' '$(hash)include <cuda.h>' '$(hash)define ROW(export, ...) @$(hash)export' \
-	'$(hash)include "hooks/driver.def"' | $(CC) -E -P $(inc_src) $(cuda_includes) - | sed -n 's/.*@"\(.*\)".*/\1/p'
+# An anonymous version script: a named version node would silently not interpose. Its names are the rows of driver.def and
+# runtime.def and the lines of exports.list.
+export_defs := $(wildcard src/hooks/driver.def src/hooks/runtime.def)
+export_rows = for def in $(notdir $(export_defs)); do printf '%s\n' '$(hash)include <cuda.h>' \
+	'$(hash)define ROW(export, ...) @$(hash)export' "$(hash)include \"hooks/$$def\""; done | \
+	$(CC) -E -P $(inc_src) $(cuda_includes) - | tr @ '\n' | sed -n 's/^"\(.*\)".*/\1/p'
 
-$(BUILD)/libvramtrace.map: src/hooks/driver.def $(wildcard src/hooks/exports.list) $(flags_file)
+$(BUILD)/libvramtrace.map: $(export_defs) $(wildcard src/hooks/exports.list) $(flags_file)
 	@mkdir -p $(@D)
 	$(call say,GEN,$@){ echo '{ global:'; \
 		{ $(export_rows); sed 's/#.*//;/^ *$$/d' $(filter %.list,$^) /dev/null; } | sort -u | sed 's/$$/;/'; \
@@ -192,12 +196,27 @@ $(lib): $(lib_objs) $(BUILD)/libvramtrace.map
 	$(call say,LD,$@)$(CC) $(std_flags) $(lib_ldflags) -Wl,--version-script=$(BUILD)/libvramtrace.map \
 		-o $@ $(lib_objs) $(LDFLAGS)
 
-# Under ThreadSanitizer, what tests/tsan/libunwind.c says.
-$(BUILD)/libunwind.so.8: $(BUILD)/tests/tsan/libunwind.o
+# Found by LD_LIBRARY_PATH: ThreadSanitizer opens libraries in the place of the recorder, whose search path then does not count.
+$(BUILD)/sim/libunwind.so.8: $(BUILD)/tests/tsan/libunwind.o
+	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(std_flags) -shared -Wl,-soname,$(@F) -o $@ $^ $(LDFLAGS)
 
 # --- The command -----------------------------------------------------------------------------------------------------
-cli_objs := $(call objs,$(src_tools) $(src_trace))
+# Tools never see the hook table itself; what doctor needs of it are the names, of whichever toolkit.
+$(BUILD)/gen/hook_names.c: src/hooks/driver.def $(flags_file)
+	@mkdir -p $(@D)
+	$(call say,GEN,$@){ printf '%s\n' '$(hash)include "doctor/doctor.h"' 'const char *const doctor_hook_names[] = {'; \
+		printf '%s\n' '$(hash)define CUDA_VERSION 99999' '$(hash)define ROW(export, ...) $(hash)export,' \
+			'$(hash)include "hooks/driver.def"' | $(CC) -E -P $(inc_src) -; \
+		echo 'NULL};'; } >$@
+
+$(BUILD)/gen/%.o: inc = $(inc_src) -Itools
+$(BUILD)/gen/%.o: more = $(warn_flags)
+$(BUILD)/gen/%.o: $(BUILD)/gen/%.c $(flags_file)
+	$(call say,CC,$<)$(compile)
+
+gen_objs := $(BUILD)/gen/hook_names.o
+cli_objs := $(call objs,$(src_tools) $(src_trace)) $(gen_objs)
 cli_libs := -Wl,--as-needed -ldw -lelf -lzstd -liberty -lm
 
 $(cli): $(cli_objs)
@@ -208,7 +227,8 @@ sim_map = $(addprefix -Wl$(comma)--version-script=,$(wildcard tests/sim/$(basena
 
 $(BUILD)/sim/libcuda.so.1: $(call objs,$(src_simcuda)) $(wildcard tests/sim/libcuda.map)
 $(BUILD)/sim/libcudart.so.13: $(call objs,$(src_simrt)) $(wildcard tests/sim/libcudart.map)
-$(BUILD)/sim/libcuda.so.1 $(BUILD)/sim/libcudart.so.13:
+$(BUILD)/sim/libnvidia-ml.so.1: $(call objs,$(src_simnvml)) $(wildcard tests/sim/libnvidia-ml.map)
+$(BUILD)/sim/libcuda.so.1 $(BUILD)/sim/libcudart.so.13 $(BUILD)/sim/libnvidia-ml.so.1:
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(std_flags) -shared -Wl,-soname,$(@F) $(sim_map) -Wl,--no-undefined -Wl,--as-needed \
 		-o $@ $(filter %.o,$^) $(LDFLAGS) -ldl
@@ -256,28 +276,50 @@ $(BUILD)/cases/random_calls-dlsym: $(random_objs) $(BUILD)/tests/cases/random_dl
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(link_program) -ldl
 
+# The test of every row of driver.def: its own driver, its callers, and others that look like them.
+$(BUILD)/rows/generated: tests/cases/lib/rows_generate.py src/hooks/driver.def src/hooks/driver_used.def $(flags_file)
+	$(call say,GEN,$(@D)/*.c)$(PYTHON) $< $(@D) $(CC) $(inc_src) $(cuda_includes)
+	@touch $@
+
+rows_cc = $(CC) $(std_flags) $(test_warn) $(werror) $(defines) -Itests $(cuda_includes) $(CPPFLAGS) $(LDFLAGS)
+rows_map := -Wl,--version-script=tests/cases/lib/rows.map
+
+$(rows): $(BUILD)/rows/generated $(wildcard tests/cases/lib/rows*.h)
+$(BUILD)/rows/rows_caller:
+	$(call say,LD,$@)$(rows_cc) -o $@ $@.c -ldl
+$(BUILD)/rows/libcuda.so.1 $(BUILD)/rows/old/libcuda.so.1:
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(rows_cc) $(if $(findstring /old/,$@),-DROWS_OLD) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic \
+		$(rows_map) -o $@ $(BUILD)/rows/rows_driver.c
+$(BUILD)/rows/rows_decoy.so:
+	$(call say,LD,$@)$(rows_cc) -shared $(rows_map) -o $@ $(@:.so=.c)
+$(BUILD)/rows/rows_linked.so: $(BUILD)/rows/libcuda.so.1
+	$(call say,LD,$@)$(rows_cc) -shared -o $@ $(@:.so=.c) $<
+
 # The simulator's own tests.
 $(selftest): %: %.o | $(sims)
 	$(call say,LD,$@)$(link_program) -lcudart -lcuda -lcmocka -ldl
 
 # --- Tests -----------------------------------------------------------------------------------------------------------
-$(BUILD)/tests/libunder_test.a: $(call objs,$(src_trace) $(src_record) $(src_python) $(filter-out tools/main.c,$(src_tools)))
+$(BUILD)/tests/libunder_test.a: $(call objs,$(src_trace) $(src_record) $(src_python) $(filter-out tools/main.c,$(src_tools))) \
+		$(gen_objs)
 	@mkdir -p $(@D)
 	$(call say,AR,$@)rm -f $@; $(AR) rcs $@ $^
 
 $(units): %: %.o $(BUILD)/tests/libunder_test.a
 	$(call say,LD,$@)$(CC) $(std_flags) -o $@ $^ $(LDFLAGS) -lcmocka $(cli_libs)
 
-runner = BUILD_DIR=$(abspath $(BUILD)) MODE=$(MODE) V=$(V) CC='$(CC)' sh tests/run-cases.sh
+runner = BUILD_DIR=$(abspath $(BUILD)) MODE=$(MODE) V=$(V) CC='$(CC)' CUDA_FLAGS='$(cuda_includes)' \
+	sh tests/run-cases.sh
 scripts = $(sort $(wildcard $(addprefix $(1)/*.,sh py)))
 
-test: all $(units) $(selftest) $(cases) $(randoms) layers hdr-check check-needed ## every test that needs no GPU
+test: all $(units) $(selftest) $(cases) $(randoms) $(rows) layers hdr-check check-needed ## every test that needs no GPU
 	$(run)$(runner) test $(units) $(selftest) $(call scripts,tests/cases)
 
 check-unit: $(units) $(selftest) ## only the unit tests
 	$(run)$(runner) unit $(units) $(selftest)
 
-check-sim: all $(cases) $(randoms) ## only the end-to-end cases, on the simulated CUDA
+check-sim: all $(cases) $(randoms) $(rows) ## only the end-to-end cases, on the simulated CUDA
 	$(run)$(runner) sim $(call scripts,tests/cases)
 
 check-gpu: all $(gpus) ## tests that need a GPU (skipped without one)
@@ -373,6 +415,6 @@ help: ## this list
 clean: ## remove what was built, in every mode (what deps downloaded stays)
 	$(run)rm -rf $(filter-out build/cuda build/arm64,$(wildcard build/*)) $(BUILD)
 
--include $(patsubst %.o,%.d,$(sort $(lib_objs) $(cli_objs) $(call objs,$(src_simcuda) $(src_simrt) $(src_unit) $(src_selftest) \
+-include $(patsubst %.o,%.d,$(sort $(lib_objs) $(cli_objs) $(call objs,$(src_simcuda) $(src_simrt) $(src_simnvml) $(src_unit) $(src_selftest) \
 	$(src_example) $(src_gpu) $(src_bench) $(src_route) $(src_case)))) $(wildcard $(patsubst %,$(BUILD)/check/%.alone.d,$(headers)))
 endif

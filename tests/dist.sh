@@ -49,9 +49,9 @@ tar -c -C "$(dirname "$stage")" --sort=name --owner=0 --group=0 --numeric-owner 
 # Unpacked elsewhere, with an empty environment: every library comes from the package, and the demo's report appears.
 trial=$(mktemp -d)
 trap 'rm -rf "$trial"' EXIT
-mkdir "$trial/a folder"
-tar -xzf "$tarball" -C "$trial/a folder"
-cd "$trial/a folder/$name"
+mkdir "$trial/elsewhere"
+tar -xzf "$tarball" -C "$trial/elsewhere"
+cd "$trial/elsewhere/$name"
 strays=$(needed_by "$PWD/bin/vramtrace" | grep -v "^$PWD/" || true)
 [ -z "$strays" ] || { echo "dist: bin/vramtrace takes from the system: $strays" >&2; exit 1; }
 env -i LD_LIBRARY_PATH="$PWD/examples/simulated-cuda" bin/vramtrace run -o demo.vt -- examples/demo >report.txt 2>&1 ||

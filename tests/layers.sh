@@ -3,6 +3,7 @@
 #
 #   hooks -> record -> trace     hooks -> python     record -> python
 #   cmd_* -> analysis -> model -> trace     cmd_* -> symbol -> model     cmd_* -> output -> (result structs)
+#   cmd_* -> doctor -> model
 #
 # An arrow may be followed over several steps. Quoted includes are written from src/ or tools/ ("trace/reader.h"), or
 # name a file beside the including one ("cmd.h").
@@ -18,15 +19,17 @@ BEGIN {
 	may["tools/model"] = "model trace"
 	may["tools/analysis"] = "analysis model trace"
 	may["tools/symbol"] = "symbol model trace"
-	may["tools/output"] = "output analysis symbol model trace"
-	may["tools"] = "output analysis symbol model trace"
+	may["tools/doctor"] = "doctor model"
+	may["tools/output"] = "output analysis doctor symbol model trace"
+	may["tools"] = "output analysis doctor symbol model trace"
 	may["include/vramtrace"] = ""
 
 	# Headers from outside, and the only place that may include them.
 	only("^(cuda.*|driver_types|vector_types)\\.h$", "^src/hooks/", "src/hooks")
 	only("^uthash\\.h$", "^(src/record/table\\.h|tools/)", "src/record/table.h and tools")
 	only("^libunwind.*\\.h$", "^src/record/", "src/record")
-	only("^(libelf|gelf|libdw|dwarf|libiberty/.*|demangle)\\.h$|^elfutils/", "^tools/symbol/", "tools/symbol")
+	only("^(libelf|gelf)\\.h$", "^tools/(symbol|doctor)/", "tools/symbol and tools/doctor")
+	only("^(libdw|dwarf|libiberty/.*|demangle)\\.h$|^elfutils/", "^tools/symbol/", "tools/symbol")
 }
 function only(pattern, where, text)
 {

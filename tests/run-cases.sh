@@ -8,6 +8,7 @@
 #   MODE         how it was built                 SANITIZER    the sanitizer's runtime library, or empty: goes into
 #                                                              LD_PRELOAD before libvramtrace.so for programs that
 #                                                              were not built with it (python3, true, sh)
+#   CC, CUDA_FLAGS   the compiler, and what it needs to find the CUDA headers
 #   LD_LIBRARY_PATH   starts with the simulated CUDA (check-gpu: untouched)
 # It exits 0 (passed), 77 (skipped; the last line says why) or anything else (failed; its output is shown). A CMocka
 # program counts with each of its tests. The last line here is "N passed, N failed[, N skipped]".
@@ -19,10 +20,10 @@ export BUILD_DIR MODE SOURCE_DIR TEST_TIMEOUT
 
 # One file: its output into NAME.log, "passed failed skipped" into NAME.count, one line for the reader.
 run_one() {
-	group=$1 file=$2
+	file=$2
 	case $file in /*) ;; *) file=$SOURCE_DIR/$file ;; esac
 	name=$(basename "$file")
-	dir=$BUILD_DIR/run/$group/$name
+	dir=$BUILD_DIR/run/$1/$name
 	log=$dir.log
 	rm -rf "$dir" "$log" "$dir.count"
 	mkdir -p "$dir"
@@ -33,8 +34,12 @@ run_one() {
 	esac
 	[ "${name%.*}" != "$name" ] || ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=1
 	start=$(date +%s)
-	(cd "$dir" && exec timeout -k 10 "$TEST_TIMEOUT" "$@") >"$log" 2>&1 </dev/null
+	(cd "$dir" && exec timeout -k 10 "$TEST_TIMEOUT" "$@") >"$log" 2>&1 </dev/null &
+	group=$!
+	wait $group
 	rc=$?
+	# timeout led a process group of its own: whatever the test left running ends with it.
+	kill -KILL "-$group" 2>/dev/null
 	took=$(($(date +%s) - start))
 	last=$(tail -n 1 "$log")
 	passed=0 failed=0 skipped=0

@@ -25,6 +25,7 @@ enum cmd_need {
 	NEED_TRACES,	/* one or more traces or folders of traces */
 	NEED_ONE_TRACE, /* exactly one trace */
 	NEED_COMMAND,	/* a program and its arguments */
+	MAY_COMMAND,	/* the same, or nothing */
 };
 
 /* Options a command takes; the rows are in options.c. --help and -q are everybody's. */
@@ -94,5 +95,6 @@ int cmd_peak(const struct options *options);
 int cmd_timeline(const struct options *options);
 int cmd_dump(const struct options *options);
 int cmd_info(const struct options *options);
+int cmd_doctor(const struct options *options);
 
 #endif

@@ -9,7 +9,7 @@ int cmd_report(const struct options *options)
 
 	if (status)
 		return status;
-	status = input_overview(&input, NULL, 0);
+	status = input_overview(&input, NULL, 0, options->json);
 	out = status ? NULL : output_open(options);
 	if (!out) {
 		input_close(&input);

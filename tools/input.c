@@ -127,7 +127,15 @@ int input_open(struct input *input, const struct options *options)
 	return STATUS_OK;
 }
 
-int input_overview(struct input *input, const struct replay_moment *moments, size_t n)
+static const char *owner_label(void *user, const struct model *model, uint64_t stack_id)
+{
+	struct stack_source source = {model, user};
+
+	return stack_owner(&source, stack_id);
+}
+
+int input_overview(
+	struct input *input, const struct replay_moment *moments, size_t n, bool with_owners)
 {
 	struct trace_facts **facts = memory_new(input->n_traces, sizeof(*facts));
 	int error = 0;
@@ -136,7 +144,10 @@ int input_overview(struct input *input, const struct replay_moment *moments, siz
 	for (size_t i = 0; i < input->n_traces && !error; i++) {
 		struct input_trace *trace = &input->traces[i];
 
-		error = overview_make(&trace->overview, trace->replay, moments, n);
+		struct owner_source owners = {owner_label, trace->symbols};
+
+		error = overview_make(
+			&trace->overview, trace->replay, moments, n, with_owners ? &owners : NULL);
 		facts[i] = &trace->overview.facts;
 		input->shown[i] = (struct report_trace){&trace->overview, trace->symbols};
 		if (error)
@@ -148,12 +159,13 @@ int input_overview(struct input *input, const struct replay_moment *moments, siz
 	return error ? STATUS_UNREADABLE : STATUS_OK;
 }
 
-int input_overview_at(struct input *input, const struct options *options, enum replay_at at)
+int input_overview_at(
+	struct input *input, const struct options *options, enum replay_at at, bool with_owners)
 {
 	struct replay_moment moment = {
 		options->at_given ? options->at : at, options->filter.device, options->at_ns};
 	bool every_peak = moment.at == REPLAY_AT_PEAK && !options->filter.one_device;
-	int status = input_overview(input, every_peak ? NULL : &moment, 1);
+	int status = input_overview(input, every_peak ? NULL : &moment, 1, with_owners);
 
 	for (size_t i = 0; i < input->n_traces && !status; i++) {
 		struct overview *overview = &input->traces[i].overview;

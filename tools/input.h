@@ -32,13 +32,15 @@ int input_open(struct input *input, const struct options *options);
 /* Opens one more trace, as input_open does. */
 void input_add(struct input *input, const char *path);
 
-/* Makes the overview of each trace, with a view of the moments, or NULL: of the peaks. Returns
- * STATUS_OK or the exit status. */
-int input_overview(struct input *input, const struct replay_moment *moments, size_t n);
+/* Makes the overview of each trace, with a view of the moments, or NULL: of the peaks; and with its
+ * owners or without. Returns STATUS_OK or the exit status. */
+int input_overview(
+	struct input *input, const struct replay_moment *moments, size_t n, bool with_owners);
 
 /* The same with views of the moment that --at says, else of the moment given here; sites are
  * filtered as options say. */
-int input_overview_at(struct input *input, const struct options *options, enum replay_at at);
+int input_overview_at(
+	struct input *input, const struct options *options, enum replay_at at, bool with_owners);
 
 void input_close(struct input *input);
 

@@ -37,6 +37,10 @@ static const struct cmd commands[] = {
 	{"info", cmd_info, NEED_TRACES, OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII, "TRACE...",
 		"What a trace is: process, devices, environment, counts, coverage.",
 		"vramtrace info train.vt"},
+	{"doctor", cmd_doctor, MAY_COMMAND, OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
+		"[-- PROGRAM [ARGUMENT...]]",
+		"Says what would keep a program from being traced, without running it.",
+		"vramtrace doctor -- python train.py"},
 };
 
 static const struct cmd *find_command(const char *name)

@@ -322,7 +322,7 @@ static int check_arguments(const struct options *options, const struct cmd *cmd)
 {
 	if (options->help)
 		return STATUS_OK;
-	if (!options->n_arguments)
+	if (!options->n_arguments && cmd->need != MAY_COMMAND)
 		return complain(cmd,
 			cmd->need == NEED_COMMAND ? "no command to run is given"
 						  : "no trace is given",
@@ -336,6 +336,8 @@ static int check_arguments(const struct options *options, const struct cmd *cmd)
 
 int options_parse(struct options *options, const struct cmd *cmd, char **arguments, size_t n)
 {
+	bool is_command = cmd->need == NEED_COMMAND || cmd->need == MAY_COMMAND;
+
 	*options = (struct options){.filter.limit = SIZE_MAX};
 	/* What is no option moves to the front of the array. */
 	options->arguments = arguments;
@@ -343,7 +345,7 @@ int options_parse(struct options *options, const struct cmd *cmd, char **argumen
 		bool ended = !strcmp(arguments[i], "--");
 		int status;
 
-		if (ended || (arguments[i][0] != '-' && cmd->need == NEED_COMMAND)) {
+		if (ended || (arguments[i][0] != '-' && is_command)) {
 			for (i += ended; i < n; i++)
 				options->arguments[options->n_arguments++] = arguments[i];
 			break;

@@ -12,6 +12,7 @@
 struct entry {
 	const void *handle;
 	struct context_info info;
+	uint64_t address; /* of a mapped graphics resource */
 	UT_hash_handle hh;
 };
 
@@ -20,6 +21,7 @@ static struct {
 	struct arena arena;
 	struct entry *contexts;
 	struct entry *pools;
+	struct entry *resources;
 	const void *primary[MAX_DEVICES];
 	unsigned int last_id;
 } known = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -193,6 +195,31 @@ int contexts_device_of_pool(const void *pool)
 		device = entry->info.device;
 	pthread_mutex_unlock(&known.lock);
 	return device;
+}
+
+void contexts_add_mapped(const void *resource, uint64_t address)
+{
+	struct entry *entry;
+
+	pthread_mutex_lock(&known.lock);
+	entry = obtain(&known.resources, resource);
+	if (entry)
+		entry->address = address;
+	pthread_mutex_unlock(&known.lock);
+}
+
+uint64_t contexts_take_mapped(const void *resource)
+{
+	struct entry *entry;
+	uint64_t address = 0;
+
+	pthread_mutex_lock(&known.lock);
+	entry = find(known.resources, resource);
+	if (entry)
+		address = entry->address;
+	drop(&known.resources, resource);
+	pthread_mutex_unlock(&known.lock);
+	return address;
 }
 
 void contexts_forget(void)

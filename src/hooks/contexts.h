@@ -36,6 +36,10 @@ void contexts_add_pool(const void *pool, int device);
 void contexts_remove_pool(const void *pool);
 int contexts_device_of_pool(const void *pool);
 
+/* Where a graphics resource is mapped; taking it forgets it. Address 0: not known to be mapped. */
+void contexts_add_mapped(const void *resource, uint64_t address);
+uint64_t contexts_take_mapped(const void *resource);
+
 /* In a forked child: contexts do not survive. */
 void contexts_forget(void);
 

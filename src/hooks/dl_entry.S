@@ -1,6 +1,7 @@
 /*
  * dlsym(handle, name) and dlvsym(handle, name, version): ask dl_route_* in C, then either return what it found or jump to the
- * real function with registers and return address as they came.
+ * real function with registers and return address as they came. dlopen(file, mode): jump to the real function with the mode
+ * that dl_route_dlopen gives.
  */
 #if defined(__x86_64__)
 
@@ -41,6 +42,28 @@
 	.size	\symbol, . - \symbol
 	.endm
 
+	.macro	ENTRY_MODE symbol, route
+	.globl	\symbol
+	.type	\symbol, @function
+	.p2align 4
+\symbol:
+	.cfi_startproc
+	_CET_ENDBR
+	pushq	%rdi
+	.cfi_adjust_cfa_offset 8
+	movl	%esi, %edi
+	call	\route
+	movq	%rdx, %rsi
+	popq	%rdi
+	.cfi_adjust_cfa_offset -8
+	testq	%rax, %rax
+	jz	1f
+	jmp	*%rax
+1:	ret
+	.cfi_endproc
+	.size	\symbol, . - \symbol
+	.endm
+
 #elif defined(__aarch64__)
 
 	.macro	ENTRY symbol, route
@@ -76,6 +99,35 @@
 	.size	\symbol, . - \symbol
 	.endm
 
+	.macro	ENTRY_MODE symbol, route
+	.globl	\symbol
+	.type	\symbol, %function
+	.p2align 4
+\symbol:
+	.cfi_startproc
+	hint	#34			/* bti c */
+	stp	x29, x30, [sp, #-32]!
+	.cfi_def_cfa_offset 32
+	.cfi_offset x29, -32
+	.cfi_offset x30, -24
+	mov	x29, sp
+	str	x0, [sp, #16]
+	mov	w0, w1
+	bl	\route
+	mov	x16, x0
+	ldr	x0, [sp, #16]
+	ldp	x29, x30, [sp], #32
+	.cfi_def_cfa_offset 0
+	.cfi_restore x29
+	.cfi_restore x30
+	cbz	x16, 1f
+	br	x16
+1:	mov	x0, xzr
+	ret
+	.cfi_endproc
+	.size	\symbol, . - \symbol
+	.endm
+
 #else
 #error "look-ups are written for x86-64 and aarch64"
 #endif
@@ -83,5 +135,6 @@
 	.text
 	ENTRY	dlsym, dl_route_dlsym
 	ENTRY	dlvsym, dl_route_dlvsym
+	ENTRY_MODE dlopen, dl_route_dlopen
 
 	.section .note.GNU-stack, "", %progbits

@@ -117,6 +117,7 @@ static void resolve(void *handle)
 		atomic_store_explicit((void *_Atomic *)((char *)&driver + rows[i].offset), original,
 			memory_order_release);
 	}
+	dlerror(); /* not the program's: an older driver lacks some */
 	if (anchor && dladdr(anchor, &info)) {
 		keep_path(info.dli_fname);
 		atomic_store_explicit(&library_base, info.dli_fbase, memory_order_release);
@@ -143,6 +144,8 @@ void driver_find(void)
 		/* The reference is kept: the originals must stay where they are. */
 		if (handle)
 			resolve(handle);
+		else
+			dlerror(); /* the program is not to hear of it */
 	}
 	errno = saved;
 }

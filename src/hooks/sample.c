@@ -9,16 +9,37 @@
 #define INTERVAL_NS 10000000u
 #define MAX_DEVICES 64
 
-static _Atomic uint64_t last_ns[MAX_DEVICES];
+/* What is asked for, each with a clock of its own. */
+enum question {
+	ASK_DEVICE,
+	ASK_POOL,
+	ASK_GRAPHS,
+	N_QUESTIONS
+};
+
+static _Atomic uint64_t last_ns[MAX_DEVICES][N_QUESTIONS];
 static _Atomic int n_captures;
 
-/* True for one caller an interval. */
-static bool is_time(int device, uint64_t now_ns)
+bool sample_captures_open(void)
 {
-	uint64_t last = atomic_load_explicit(&last_ns[device], memory_order_relaxed);
+	return atomic_load_explicit(&n_captures, memory_order_relaxed) > 0;
+}
 
-	return now_ns - last >= INTERVAL_NS &&
-	       atomic_compare_exchange_strong_explicit(&last_ns[device], &last, now_ns, memory_order_relaxed,
+/* Whether anything may be asked after this call at all. */
+static bool is_allowed(const struct call *call)
+{
+	return call->recorded && options.memory_samples && session_is_on() && call->device >= 0 &&
+	       call->device < MAX_DEVICES && !sample_captures_open();
+}
+
+/* True for one caller an interval. */
+static bool is_time(const struct call *call, enum question question)
+{
+	_Atomic uint64_t *clock = &last_ns[call->device][question];
+	uint64_t last = atomic_load_explicit(clock, memory_order_relaxed);
+
+	return call->end_ns - last >= INTERVAL_NS &&
+	       atomic_compare_exchange_strong_explicit(clock, &last, call->end_ns, memory_order_relaxed,
 		       memory_order_relaxed);
 }
 
@@ -28,15 +49,46 @@ void sample_memory(const struct call *call)
 	__typeof__(&cuMemGetInfo_v2) get_info;
 	size_t free_bytes, total_bytes;
 
-	if (!call->recorded || !options.memory_samples || !session_is_on() || call->device < 0 ||
-		call->device >= MAX_DEVICES || (call->result && !full) ||
-		atomic_load_explicit(&n_captures, memory_order_relaxed))
-		return;
-	if (!is_time(call->device, call->end_ns) && !full)
+	if ((call->result && !full) || !is_allowed(call) || (!is_time(call, ASK_DEVICE) && !full))
 		return;
 	get_info = DRIVER_ORIGINAL(cuMemGetInfo_v2);
 	if (get_info && !get_info(&free_bytes, &total_bytes))
 		event_memory(call->device, free_bytes, total_bytes);
+}
+
+void sample_pool(const struct call *call, CUmemoryPool pool)
+{
+	__typeof__(&cuMemPoolGetAttribute) get = DRIVER_ORIGINAL(cuMemPoolGetAttribute);
+	__typeof__(&cuDeviceGetMemPool) get_current = DRIVER_ORIGINAL(cuDeviceGetMemPool);
+	cuuint64_t reserved, used;
+
+	if (call->result || !get || !get_current || !is_allowed(call) || !is_time(call, ASK_POOL) ||
+		(!pool && get_current(&pool, call->device)))
+		return;
+	if (!get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) &&
+		!get(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used))
+		event_pool_memory(call->device, (uint64_t)(uintptr_t)pool, reserved, used);
+}
+
+void sample_graphs(const struct call *call)
+{
+	__typeof__(&cuDeviceGetGraphMemAttribute) get = DRIVER_ORIGINAL(cuDeviceGetGraphMemAttribute);
+	cuuint64_t reserved, used;
+
+	if (call->result || !get || !is_allowed(call) || !is_time(call, ASK_GRAPHS))
+		return;
+	if (!get(call->device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) &&
+		!get(call->device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used))
+		event_graph_memory(call->device, reserved, used);
+}
+
+bool sample_is_capturing(CUstream stream, bool per_thread)
+{
+	__typeof__(&cuStreamIsCapturing) ask =
+		per_thread ? DRIVER_ORIGINAL(cuStreamIsCapturing_ptsz) : DRIVER_ORIGINAL(cuStreamIsCapturing);
+	CUstreamCaptureStatus status;
+
+	return sample_captures_open() && ask && !ask(stream, &status) && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
 void sample_capture(bool begun)
@@ -90,6 +142,7 @@ void sample_describe(void)
 void sample_forget(void)
 {
 	for (int i = 0; i < MAX_DEVICES; i++)
-		atomic_store_explicit(&last_ns[i], 0, memory_order_relaxed);
+		for (int question = 0; question < N_QUESTIONS; question++)
+			atomic_store_explicit(&last_ns[i][question], 0, memory_order_relaxed);
 	atomic_store_explicit(&n_captures, 0, memory_order_relaxed);
 }

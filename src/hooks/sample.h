@@ -1,7 +1,7 @@
 /*
  * CUDA calls the recorder makes itself, beside the question which context is current (contexts.h).
  *
- * Free memory is asked for only after a successful allocation, free or context call, on the same thread, at most once in
+ * Free memory (and what pools hold, after calls on them) is asked for only after a successful allocation, free or context call, on the same thread, at most once in
  * 10 ms, and always when the device is full; never while any stream is being captured. Driver and devices are described
  * once, when the trace has just been made, with calls that need no context.
  */
@@ -10,10 +10,23 @@
 
 #include <stdbool.h>
 
+#include "hooks/cuda_api.h"
 #include "record/events.h"
 
 /* Writes the device's free memory, if it is time. To be called after the event of an allocation, free or context call. */
 void sample_memory(const struct call *call);
+
+/* Writes what a pool, or with NULL the current pool of the call's device, holds, if it is time. */
+void sample_pool(const struct call *call, CUmemoryPool pool);
+
+/* Writes what the device of the call holds for graphs, if it is time. */
+void sample_graphs(const struct call *call);
+
+/* Whether any capture is open: then nothing else may be asked. */
+bool sample_captures_open(void);
+
+/* Whether calls on this stream go into a graph. per_thread: which default stream NULL means. */
+bool sample_is_capturing(CUstream stream, bool per_thread);
 
 /* A capture was begun or ended on some stream. */
 void sample_capture(bool begun);

@@ -2,13 +2,14 @@
  * The shape of every wrapper: FORWARD the call unchanged, hand its outcome to one event_* function, return LEAVE().
  *
  * Rules: arguments and results pass untouched; out-parameters are read through OUT(), which looks at them only after success;
- * nothing is done before the real call but reading the clock.
+ * nothing is done before the real call but reading the clock, and for the few measured calls the device's free memory.
  */
 #ifndef VRAMTRACE_HOOKS_WRAP_H
 #define VRAMTRACE_HOOKS_WRAP_H
 
 #include "hooks/contexts.h"
 #include "hooks/driver.h"
+#include "hooks/measure.h"
 #include "hooks/sample.h"
 #include "record/events.h"
 
@@ -32,6 +33,19 @@
 
 /* The same for calls that change how much memory is free. */
 #define LEAVE_SAMPLED() (sample_memory(&call), wrap_leave(&call))
+
+/* For calls that may take device memory without allocating: free memory is read before and after. */
+#define FORWARD_MEASURED(export, ...)                                                              \
+	struct measurement before = measure_begin();                                               \
+	FORWARD(export, __VA_ARGS__)
+
+#define LEAVE_MEASURED(cause) (measure_end(&call, &before, cause), wrap_leave(&call))
+
+/* Host and NUMA locations are of no device, whatever their id says. */
+static inline int wrap_device_of(const CUmemLocation *location)
+{
+	return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id : -1;
+}
 
 /* Fills in the device of the context current to this thread. */
 static inline void wrap_locate(struct call *call)

@@ -8,6 +8,8 @@ CUresult CUDAAPI cuInit(unsigned int Flags)
 
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
+	bool is_first = !contexts_get_primary(dev);
+	struct nvml_reading before = measure_context_begin(dev, is_first);
 	struct context_info context = {0, dev};
 
 	FORWARD(cuDevicePrimaryCtxRetain, pctx, dev);
@@ -16,10 +18,11 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 		contexts_set_primary(dev, *pctx);
 	}
 	event_context(&call, VT_CONTEXT_RETAIN, context.id, dev);
+	measure_context_end(&call, dev, &before);
 	return LEAVE();
 }
 
-static void note_primary(struct call *call, enum vt_context_action action, CUdevice dev)
+static void note_primary(const struct call *call, enum vt_context_action action, CUdevice dev)
 {
 	event_context(call, action, contexts_get(contexts_get_primary(dev)).id, dev);
 }
@@ -63,31 +66,43 @@ static void note_created(struct call *call, CUcontext *pctx, CUdevice dev)
 
 CUresult CUDAAPI cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
+	struct nvml_reading before = measure_context_begin(dev, true);
+
 	FORWARD(cuCtxCreate, pctx, flags, dev);
 	note_created(&call, pctx, dev);
+	measure_context_end(&call, dev, &before);
 	return LEAVE_SAMPLED();
 }
 
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
+	struct nvml_reading before = measure_context_begin(dev, true);
+
 	FORWARD(cuCtxCreate_v2, pctx, flags, dev);
 	note_created(&call, pctx, dev);
+	measure_context_end(&call, dev, &before);
 	return LEAVE_SAMPLED();
 }
 
 CUresult CUDAAPI cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
 	CUdevice dev)
 {
+	struct nvml_reading before = measure_context_begin(dev, true);
+
 	FORWARD(cuCtxCreate_v3, pctx, paramsArray, numParams, flags, dev);
 	note_created(&call, pctx, dev);
+	measure_context_end(&call, dev, &before);
 	return LEAVE_SAMPLED();
 }
 
 #if CUDA_VERSION >= 12050
 CUresult CUDAAPI cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
+	struct nvml_reading before = measure_context_begin(dev, true);
+
 	FORWARD(cuCtxCreate_v4, pctx, ctxCreateParams, flags, dev);
 	note_created(&call, pctx, dev);
+	measure_context_end(&call, dev, &before);
 	return LEAVE_SAMPLED();
 }
 #endif
@@ -114,3 +129,30 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx)
 	note_destroyed(&call, ctx);
 	return LEAVE();
 }
+
+static enum vt_cause cause_of(CUlimit limit)
+{
+	if (limit == CU_LIMIT_STACK_SIZE)
+		return VT_CAUSE_LOCAL_MEMORY;
+	return limit == CU_LIMIT_MALLOC_HEAP_SIZE ? VT_CAUSE_DEVICE_HEAP : VT_CAUSE_LIMITS;
+}
+
+CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
+{
+	FORWARD_MEASURED(cuCtxSetLimit, limit, value);
+	return LEAVE_MEASURED(cause_of(limit));
+}
+
+#if CUDA_VERSION >= 12040
+CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
+{
+	FORWARD_MEASURED(cuGreenCtxCreate, phCtx, desc, dev, flags);
+	return LEAVE_MEASURED(VT_CAUSE_GREEN_CONTEXT);
+}
+
+CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx hCtx)
+{
+	FORWARD_MEASURED(cuGreenCtxDestroy, hCtx);
+	return LEAVE_MEASURED(VT_CAUSE_GREEN_CONTEXT);
+}
+#endif

@@ -1,5 +1,16 @@
 #include "hooks/wrap.h"
 
+static void note_copy(const struct call *call, enum vt_direction direction, unsigned int flags, uint64_t dst,
+	uint64_t src, uint64_t bytes, CUstream stream)
+{
+	event_copy(call, &(struct event_copy){.direction = direction,
+				 .flags = flags,
+				 .dst = dst,
+				 .src = src,
+				 .bytes = bytes,
+				 .stream = ADDRESS(stream)});
+}
+
 /*
  * All linear copies have one of four shapes, in a synchronous and an asynchronous form. as_dst and as_src turn the arguments
  * into addresses; the compiler checks each definition against the vendor's declaration.
@@ -8,7 +19,7 @@
 	CUresult CUDAAPI export(dst_type dst, src_type src, size_type bytes)                       \
 	{                                                                                          \
 		FORWARD(export, dst, src, bytes);                                                  \
-		event_copy(&call, direction, 0, as_dst(dst), as_src(src), bytes, 0);               \
+		note_copy(&call, direction, 0, as_dst(dst), as_src(src), bytes, NULL);             \
 		return LEAVE();                                                                    \
 	}
 
@@ -16,8 +27,7 @@
 	CUresult CUDAAPI export(dst_type dst, src_type src, size_type bytes, CUstream stream)      \
 	{                                                                                          \
 		FORWARD(export, dst, src, bytes, stream);                                          \
-		event_copy(&call, direction, VT_COPY_ASYNC, as_dst(dst), as_src(src), bytes,       \
-			ADDRESS(stream));                                                          \
+		note_copy(&call, direction, VT_COPY_ASYNC, as_dst(dst), as_src(src), bytes, stream); \
 		return LEAVE();                                                                    \
 	}
 
@@ -61,7 +71,7 @@ D2D(COPY_ASYNC, cuMemcpyDtoDAsync_v2_ptsz, CUdeviceptr, size_t)
 		CUcontext src_context, size_t bytes)                                               \
 	{                                                                                          \
 		FORWARD(export, dst, dst_context, src, src_context, bytes);                        \
-		event_copy(&call, VT_DIR_P2P, 0, dst, src, bytes, 0);                              \
+		note_copy(&call, VT_DIR_P2P, 0, dst, src, bytes, NULL);                            \
 		return LEAVE();                                                                    \
 	}
 
@@ -70,7 +80,7 @@ D2D(COPY_ASYNC, cuMemcpyDtoDAsync_v2_ptsz, CUdeviceptr, size_t)
 		CUcontext src_context, size_t bytes, CUstream stream)                              \
 	{                                                                                          \
 		FORWARD(export, dst, dst_context, src, src_context, bytes, stream);                \
-		event_copy(&call, VT_DIR_P2P, VT_COPY_ASYNC, dst, src, bytes, ADDRESS(stream));    \
+		note_copy(&call, VT_DIR_P2P, VT_COPY_ASYNC, dst, src, bytes, stream);              \
 		return LEAVE();                                                                    \
 	}
 

@@ -15,18 +15,12 @@ CUresult CUDAAPI cuMemAddressFree(CUdeviceptr ptr, size_t size)
 	return LEAVE();
 }
 
-/* Host and NUMA locations are of no device, whatever their id says. */
-static int device_of(const CUmemLocation *location)
-{
-	return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id : -1;
-}
-
 CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
 	unsigned long long flags)
 {
 	FORWARD(cuMemCreate, handle, size, prop, flags);
-	event_handle_create(&call, OUT(handle), size, prop ? device_of(&prop->location) : -1,
-		prop ? prop->location.type : 0);
+	event_handle_create(&call, OUT(handle), size, prop ? wrap_device_of(&prop->location) : -1,
+		prop ? prop->location.type : 0, VT_SHARING_OWN);
 	return LEAVE_SAMPLED();
 }
 
@@ -56,6 +50,31 @@ CUresult CUDAAPI cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessD
 {
 	FORWARD(cuMemSetAccess, ptr, size, desc, count);
 	for (size_t i = 0; !call.result && i < count; i++)
-		event_access(&call, ptr, size, device_of(&desc[i].location), desc[i].flags);
+		event_access(&call, ptr, size, wrap_device_of(&desc[i].location), desc[i].flags);
 	return LEAVE();
 }
+
+CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
+{
+	FORWARD(cuMemRetainAllocationHandle, handle, addr);
+	event_handle_retain(&call, OUT(handle), ADDRESS(addr));
+	return LEAVE();
+}
+
+/* Neither the device nor the size is told; both belong to whoever made the memory. */
+CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
+	CUmemAllocationHandleType shHandleType)
+{
+	FORWARD(cuMemImportFromShareableHandle, handle, osHandle, shHandleType);
+	event_handle_create(&call, OUT(handle), 0, -1, 0, VT_SHARING_IMPORTED);
+	return LEAVE();
+}
+
+#if CUDA_VERSION >= 12010
+CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop)
+{
+	FORWARD(cuMulticastCreate, mcHandle, prop);
+	event_handle_create(&call, OUT(mcHandle), prop ? prop->size : 0, -1, 0, VT_SHARING_MULTICAST);
+	return LEAVE();
+}
+#endif

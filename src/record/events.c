@@ -9,10 +9,22 @@
 #include "record/stackset.h"
 #include "trace/writer.h"
 
-#define MAX_APIS 1024u
+#define MAX_APIS 2048u
 
 static _Atomic unsigned char named[MAX_APIS]; /* 1: the row's name is in the trace */
 static _Atomic unsigned char problem_noted;
+
+static _Atomic uint64_t n_changes;
+
+static void count_change(void)
+{
+	atomic_fetch_add_explicit(&n_changes, 1, memory_order_relaxed);
+}
+
+uint64_t events_n_changes(void)
+{
+	return atomic_load_explicit(&n_changes, memory_order_relaxed);
+}
 
 static uint64_t since_start(uint64_t monotonic_ns)
 {
@@ -24,15 +36,24 @@ static uint64_t duration_of(const struct call *call)
 	return call->end_ns - call->start_ns;
 }
 
-static void name_api(struct vt_lane *lane, const struct call *call)
+static void name_api(struct vt_lane *lane, unsigned int api, const char *name)
 {
-	struct vt_rec_api record = {.api_id = call->api};
+	struct vt_rec_api record = {.api_id = api};
 
-	if (call->api >= MAX_APIS || atomic_load_explicit(&named[call->api], memory_order_relaxed) ||
-		atomic_exchange_explicit(&named[call->api], 1, memory_order_relaxed))
+	if (api >= MAX_APIS || atomic_load_explicit(&named[api], memory_order_relaxed) ||
+		atomic_exchange_explicit(&named[api], 1, memory_order_relaxed))
 		return;
-	record.name = (struct vt_text){call->name, strlen(call->name)};
+	record.name = (struct vt_text){name, strlen(name)};
 	vt_put_api(lane, &record);
+}
+
+static void name_apis(struct vt_lane *lane, const struct call *call)
+{
+	const struct session_caller *caller = &session_thread.caller;
+
+	name_api(lane, call->api, call->name);
+	if (caller->api)
+		name_api(lane, caller->api, caller->name);
 }
 
 static void note_problem(struct vt_lane *lane)
@@ -62,7 +83,7 @@ static struct vt_lane *begin(const struct call *call)
 	}
 	lane = session_lane(call->start_ns);
 	if (lane)
-		name_api(lane, call);
+		name_apis(lane, call);
 	return lane;
 }
 
@@ -96,6 +117,7 @@ static void put_failure(const struct call *call, struct vt_lane *lane, enum vt_k
 		.stack_id = current_stack(lane, since_start(call->end_ns)),
 		.duration_ns = duration_of(call),
 		.result = (uint64_t)call->result,
+		.caller_api = session_thread.caller.api,
 	};
 
 	vt_put_failure(lane, &record);
@@ -126,9 +148,11 @@ void event_alloc(const struct call *call, enum vt_kind kind, uint64_t address, u
 		.duration_ns = duration_of(call),
 		.stream = stream,
 		.pool = pool,
+		.caller_api = session_thread.caller.api,
 	};
 	vt_put_alloc(lane, &record);
-	live_add(LIVE_MEMORY, address, bytes, kind, record.stack_id, record.time_ns);
+	count_change();
+	live_add(kind == VT_KIND_ARRAY ? LIVE_HANDLES : LIVE_MEMORY, address, bytes, kind, record.stack_id, record.time_ns);
 }
 
 void event_free(const struct call *call, enum vt_kind kind, uint64_t address, uint64_t stream)
@@ -148,14 +172,15 @@ void event_free(const struct call *call, enum vt_kind kind, uint64_t address, ui
 		.duration_ns = duration_of(call),
 		.stream = stream,
 		.result = (uint64_t)call->result,
+		.caller_api = session_thread.caller.api,
 	};
 	vt_put_free(lane, &record);
+	count_change();
 	if (!call->result)
-		live_remove(LIVE_MEMORY, address, record.time_ns);
+		live_remove(kind == VT_KIND_ARRAY ? LIVE_HANDLES : LIVE_MEMORY, address, record.time_ns);
 }
 
-void event_copy(const struct call *call, enum vt_direction direction, unsigned int flags, uint64_t dst,
-	uint64_t src, uint64_t bytes, uint64_t stream)
+void event_copy(const struct call *call, const struct event_copy *copy)
 {
 	struct vt_lane *lane = options.copies ? begin(call) : NULL;
 	struct vt_rec_copy record;
@@ -165,16 +190,18 @@ void event_copy(const struct call *call, enum vt_direction direction, unsigned i
 	record = (struct vt_rec_copy){
 		.time_ns = since_start(call->start_ns),
 		.api_id = call->api,
-		.direction = direction,
-		.flags = flags,
+		.direction = copy->direction,
+		.flags = copy->flags,
 		.device = call->device,
-		.dst = dst,
-		.src = src,
-		.bytes = bytes,
+		.dst = copy->dst,
+		.src = copy->src,
+		.bytes = copy->bytes,
 		.stack_id = current_stack(lane, since_start(call->start_ns)),
-		.duration_ns = duration_of(call),
-		.stream = stream,
+		.duration_ns = copy->flags & VT_COPY_SAME_CALL ? 0 : duration_of(call),
+		.stream = copy->stream,
 		.result = (uint64_t)call->result,
+		.caller_api = session_thread.caller.api,
+		.rows = copy->rows,
 	};
 	vt_put_copy(lane, &record);
 }
@@ -197,6 +224,7 @@ void event_set(const struct call *call, unsigned int flags, uint64_t dst, uint64
 		.duration_ns = duration_of(call),
 		.stream = stream,
 		.result = (uint64_t)call->result,
+		.caller_api = session_thread.caller.api,
 	};
 	vt_put_set(lane, &record);
 }
@@ -236,7 +264,8 @@ void event_unreserve(const struct call *call, uint64_t address, uint64_t bytes)
 	vt_put_unreserve(lane, &record);
 }
 
-void event_handle_create(const struct call *call, uint64_t handle, uint64_t bytes, int device, unsigned int location)
+void event_handle_create(const struct call *call, uint64_t handle, uint64_t bytes, int device, unsigned int location,
+	enum vt_sharing sharing)
 {
 	struct vt_lane *lane = begin(call);
 	struct vt_rec_handle_create record;
@@ -256,10 +285,29 @@ void event_handle_create(const struct call *call, uint64_t handle, uint64_t byte
 		.location = location,
 		.stack_id = current_stack(lane, since_start(call->end_ns)),
 		.duration_ns = duration_of(call),
+		.sharing = sharing,
 	};
 	vt_put_handle_create(lane, &record);
-	if (device >= 0)
+	count_change();
+	if (device >= 0 && sharing == VT_SHARING_OWN)
 		live_add(LIVE_HANDLES, handle, bytes, VT_KIND_VMM, record.stack_id, record.time_ns);
+}
+
+void event_handle_retain(const struct call *call, uint64_t handle, uint64_t address)
+{
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_handle_retain record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_handle_retain){
+		.time_ns = since_start(call->end_ns),
+		.api_id = call->api,
+		.handle = handle,
+		.address = address,
+		.result = (uint64_t)call->result,
+	};
+	vt_put_handle_retain(lane, &record);
 }
 
 void event_handle_release(const struct call *call, uint64_t handle)
@@ -277,6 +325,7 @@ void event_handle_release(const struct call *call, uint64_t handle)
 		.result = (uint64_t)call->result,
 	};
 	vt_put_handle_release(lane, &record);
+	count_change();
 	if (!call->result)
 		live_remove(LIVE_HANDLES, handle, record.time_ns);
 }
@@ -338,6 +387,135 @@ void event_access(const struct call *call, uint64_t address, uint64_t bytes, int
 	vt_put_access(lane, &record);
 }
 
+void event_pool(const struct call *call, enum vt_pool_action action, uint64_t pool, int device, uint64_t value)
+{
+	bool begins = action == VT_POOL_CREATE || action == VT_POOL_IMPORT;
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_pool record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_pool){
+		.time_ns = since_start(begins ? call->end_ns : call->start_ns),
+		.api_id = call->api,
+		.action = action,
+		.pool = pool,
+		.device = device,
+		.value = value,
+		.stack_id = current_stack(lane, since_start(begins ? call->end_ns : call->start_ns)),
+		.result = (uint64_t)call->result,
+	};
+	vt_put_pool(lane, &record);
+	count_change();
+}
+
+void event_graph_alloc(const struct call *call, uint64_t graph, int device, uint64_t address, uint64_t bytes)
+{
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_graph_alloc record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_graph_alloc){
+		.time_ns = since_start(call->end_ns),
+		.api_id = call->api,
+		.graph = graph,
+		.device = device,
+		.address = address,
+		.bytes = bytes,
+		.stack_id = current_stack(lane, since_start(call->end_ns)),
+		.result = (uint64_t)call->result,
+	};
+	vt_put_graph_alloc(lane, &record);
+}
+
+void event_graph_free(const struct call *call, uint64_t graph, uint64_t address)
+{
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_graph_free record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_graph_free){
+		.time_ns = since_start(call->end_ns),
+		.api_id = call->api,
+		.graph = graph,
+		.address = address,
+		.stack_id = current_stack(lane, since_start(call->end_ns)),
+		.result = (uint64_t)call->result,
+	};
+	vt_put_graph_free(lane, &record);
+}
+
+void event_graph(const struct call *call, enum vt_graph_action action, uint64_t graph, uint64_t exec, int device,
+	uint64_t stream)
+{
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_graph record;
+	uint64_t time_ns;
+
+	if (!lane)
+		return;
+	time_ns = since_start(action == VT_GRAPH_INSTANTIATE ? call->end_ns : call->start_ns);
+	record = (struct vt_rec_graph){
+		.time_ns = time_ns,
+		.api_id = call->api,
+		.action = action,
+		.graph = graph,
+		.exec = exec,
+		.device = device,
+		.stream = stream,
+		.stack_id = current_stack(lane, time_ns),
+		.duration_ns = duration_of(call),
+		.result = (uint64_t)call->result,
+	};
+	vt_put_graph(lane, &record);
+	count_change();
+}
+
+void event_migrate(const struct call *call, enum vt_migrate_action action, uint64_t address, uint64_t bytes, int device,
+	uint64_t stream)
+{
+	struct vt_lane *lane = options.copies ? begin(call) : NULL;
+	struct vt_rec_migrate record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_migrate){
+		.time_ns = since_start(call->start_ns),
+		.api_id = call->api,
+		.action = action,
+		.address = address,
+		.bytes = bytes,
+		.device = device,
+		.stack_id = current_stack(lane, since_start(call->start_ns)),
+		.duration_ns = duration_of(call),
+		.stream = stream,
+		.result = (uint64_t)call->result,
+	};
+	vt_put_migrate(lane, &record);
+}
+
+void event_untracked(const struct call *call, enum vt_cause cause, int device, int64_t taken_bytes)
+{
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_untracked record;
+	uint64_t time_ns;
+
+	if (!lane)
+		return;
+	time_ns = since_start(session_clock_ns()); /* other records may be younger than the call */
+	record = (struct vt_rec_untracked){
+		.time_ns = time_ns,
+		.api_id = call->api,
+		.cause = cause,
+		.device = device,
+		.taken_bytes = taken_bytes,
+		.stack_id = current_stack(lane, time_ns),
+	};
+	vt_put_untracked(lane, &record);
+}
+
 void event_context(const struct call *call, enum vt_context_action action, unsigned int context_id, int device)
 {
 	bool begins = action == VT_CONTEXT_CREATE || action == VT_CONTEXT_RETAIN;
@@ -386,6 +564,48 @@ void event_memory(int device, uint64_t free_bytes, uint64_t total_bytes)
 
 	if (lane)
 		vt_put_memory(lane, &record);
+}
+
+void event_pool_memory(int device, uint64_t pool, uint64_t reserved_bytes, uint64_t used_bytes)
+{
+	struct vt_lane *lane = session_lane(session_clock_ns());
+	struct vt_rec_pool_memory record = {
+		.time_ns = since_start(session_clock_ns()),
+		.device = device,
+		.pool = pool,
+		.reserved_bytes = reserved_bytes,
+		.used_bytes = used_bytes,
+	};
+
+	if (lane)
+		vt_put_pool_memory(lane, &record);
+}
+
+void event_graph_memory(int device, uint64_t reserved_bytes, uint64_t used_bytes)
+{
+	struct vt_lane *lane = session_lane(session_clock_ns());
+	struct vt_rec_graph_memory record = {
+		.time_ns = since_start(session_clock_ns()),
+		.device = device,
+		.reserved_bytes = reserved_bytes,
+		.used_bytes = used_bytes,
+	};
+
+	if (lane)
+		vt_put_graph_memory(lane, &record);
+}
+
+void event_others(int device, uint64_t used_bytes)
+{
+	struct vt_lane *lane = session_lane(session_clock_ns());
+	struct vt_rec_others record = {
+		.time_ns = since_start(session_clock_ns()),
+		.device = device,
+		.used_bytes = used_bytes,
+	};
+
+	if (lane)
+		vt_put_others(lane, &record);
 }
 
 void event_driver(unsigned int version, const char *path)

@@ -14,7 +14,7 @@
 
 /* One intercepted call. Lives on the wrapper's stack. */
 struct call {
-	unsigned int api;      /* row in the hook table */
+	unsigned int api;      /* row in a hook table */
 	const char *name;      /* of that row */
 	bool recorded;	       /* outermost call of this thread, and the recorder is on */
 	int result;	       /* CUresult */
@@ -27,6 +27,7 @@ struct call {
 
 static inline void call_enter(struct call *call)
 {
+	session_thread.n_calls++;
 	call->recorded = session_thread.depth++ == 0 && session_is_possible();
 	if (call->recorded)
 		call->start_ns = session_clock_ns();
@@ -52,21 +53,46 @@ static inline void call_leave(const struct call *call)
 void event_alloc(const struct call *call, enum vt_kind kind, uint64_t address, uint64_t bytes, uint64_t stream,
 	uint64_t pool);
 void event_free(const struct call *call, enum vt_kind kind, uint64_t address, uint64_t stream);
-void event_copy(const struct call *call, enum vt_direction direction, unsigned int flags, uint64_t dst,
-	uint64_t src, uint64_t bytes, uint64_t stream);
+
+/* One copy: linear when rows is 0. */
+struct event_copy {
+	enum vt_direction direction;
+	unsigned int flags; /* VT_COPY_* */
+	uint64_t dst, src;  /* addresses or, with the flags, array handles */
+	uint64_t bytes;
+	uint64_t rows;
+	uint64_t stream;
+};
+void event_copy(const struct call *call, const struct event_copy *copy);
 void event_set(const struct call *call, unsigned int flags, uint64_t dst, uint64_t bytes, uint64_t stream);
 void event_reserve(const struct call *call, uint64_t address, uint64_t bytes);
 void event_unreserve(const struct call *call, uint64_t address, uint64_t bytes);
-void event_handle_create(const struct call *call, uint64_t handle, uint64_t bytes, int device, unsigned int location);
+void event_handle_create(const struct call *call, uint64_t handle, uint64_t bytes, int device, unsigned int location,
+	enum vt_sharing sharing);
+void event_handle_retain(const struct call *call, uint64_t handle, uint64_t address);
 void event_handle_release(const struct call *call, uint64_t handle);
 void event_map(const struct call *call, uint64_t address, uint64_t bytes, uint64_t offset, uint64_t handle);
 void event_unmap(const struct call *call, uint64_t address, uint64_t bytes);
 void event_access(const struct call *call, uint64_t address, uint64_t bytes, int device, unsigned int flags);
 void event_context(const struct call *call, enum vt_context_action action, unsigned int context_id, int device);
 void event_capture(const struct call *call, bool begin, uint64_t stream);
+void event_pool(const struct call *call, enum vt_pool_action action, uint64_t pool, int device, uint64_t value);
+void event_graph_alloc(const struct call *call, uint64_t graph, int device, uint64_t address, uint64_t bytes);
+void event_graph_free(const struct call *call, uint64_t graph, uint64_t address);
+void event_graph(const struct call *call, enum vt_graph_action action, uint64_t graph, uint64_t exec, int device,
+	uint64_t stream);
+void event_migrate(const struct call *call, enum vt_migrate_action action, uint64_t address, uint64_t bytes, int device,
+	uint64_t stream);
+void event_untracked(const struct call *call, enum vt_cause cause, int device, int64_t taken_bytes);
+
+/* How often device memory came or went, by any thread: tells whether a measurement was disturbed. */
+uint64_t events_n_changes(void);
 
 /* These describe; they need no stack. device_uuid is 16 bytes. */
 void event_memory(int device, uint64_t free_bytes, uint64_t total_bytes);
+void event_pool_memory(int device, uint64_t pool, uint64_t reserved_bytes, uint64_t used_bytes);
+void event_graph_memory(int device, uint64_t reserved_bytes, uint64_t used_bytes);
+void event_others(int device, uint64_t used_bytes);
 void event_driver(unsigned int version, const char *path);
 void event_device(unsigned int ordinal, const char *name, const void *uuid, uint64_t total_bytes, uint64_t page_bytes);
 

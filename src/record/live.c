@@ -33,10 +33,11 @@ static struct shard *shard_of(enum live_space space, uint64_t key)
 	return &shards[space][(key * 0x9e3779b97f4a7c15u) >> 58];
 }
 
-/* Host and managed memory is not the device's: the line at exit is about the device. */
+/* Host and managed memory is not the device's, shared memory is another's: the line at exit is about the device. */
 static bool on_device(enum vt_kind kind)
 {
-	return kind != VT_KIND_PINNED && kind != VT_KIND_REGISTERED && kind != VT_KIND_MANAGED;
+	return kind != VT_KIND_PINNED && kind != VT_KIND_REGISTERED && kind != VT_KIND_MANAGED &&
+	       kind != VT_KIND_SHARED;
 }
 
 static void count_added(const struct live_entry *entry)

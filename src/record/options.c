@@ -82,6 +82,16 @@ static void read_copies(const char *name, const char *value)
 		complain("vramtrace: %s=%.64s: use all or none; using all\n", name, value);
 }
 
+static void read_deepbind(const char *name, const char *value)
+{
+	if (!strcmp(value, "clear"))
+		options.keep_deepbind = false;
+	else if (!strcmp(value, "keep"))
+		options.keep_deepbind = true;
+	else
+		complain("vramtrace: %s=%.64s: use clear or keep; using clear\n", name, value);
+}
+
 static void read_layers(const char *name, const char *value)
 {
 	if (strcmp(value, "driver") && strcmp(value, "driver,torch"))
@@ -133,6 +143,7 @@ static void read_variable(const char *name, const char *value)
 		{"VRAMTRACE_STACK_DEPTH", read_depth, NULL},
 		{"VRAMTRACE_LAYERS", read_layers, NULL},
 		{"VRAMTRACE_COPIES", read_copies, NULL},
+		{"VRAMTRACE_DEEPBIND", read_deepbind, NULL},
 		{"VRAMTRACE_MEMINFO", NULL, &options.memory_samples},
 		{"VRAMTRACE_ENABLED", NULL, &options.enabled},
 		{"VRAMTRACE_QUIET", NULL, &options.quiet},

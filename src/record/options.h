@@ -12,6 +12,7 @@ struct options {
 	bool native_stacks;	/* VRAMTRACE_STACK: both, native */
 	bool copies;		/* VRAMTRACE_COPIES */
 	bool memory_samples;	/* VRAMTRACE_MEMINFO */
+	bool keep_deepbind;	/* VRAMTRACE_DEEPBIND: clear, keep */
 	unsigned int depth;	/* VRAMTRACE_STACK_DEPTH: frames kept */
 	uint64_t max_bytes;	/* VRAMTRACE_MAX_SIZE, 0: no limit */
 	char output[PATH_MAX];	/* VRAMTRACE_OUTPUT: pattern of the trace's path */

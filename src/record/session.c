@@ -19,6 +19,7 @@
 #include "record/stack.h"
 #include "record/stackset.h"
 #include "record/modules.h"
+#include "record/notes.h"
 #include "record/uncovered.h"
 
 #define MAX_NAME_TRIES	   1000
@@ -94,6 +95,7 @@ static void finish(int status, void *unused)
 	(void)unused;
 	if (!session_is_on() || atomic_exchange(&session.ended, true))
 		return;
+	notes_finish();
 	lane = session_lane(session_clock_ns());
 	if (lane) {
 		record.time_ns = vt_writer_time(&session.writer, session_clock_ns());
@@ -116,6 +118,7 @@ static void forget_in_child(void)
 	modules_forget();
 	events_forget();
 	uncovered_forget();
+	notes_forget();
 	session.path[0] = '\0';
 	atomic_fetch_add_explicit(&session.epoch, 1, memory_order_relaxed);
 	atomic_store_explicit(&session.ended, false, memory_order_relaxed);
@@ -201,6 +204,7 @@ void session_start(uint64_t since_ns)
 	/* From here on other threads record, perhaps a few events without a stack: the loader is called with nobody waiting. */
 	stack_prepare();
 	uncovered_flush();
+	notes_flush();
 	describe_driver();
 }
 

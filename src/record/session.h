@@ -34,9 +34,17 @@ struct session {
 
 struct stackset_entry;
 
+/* A call of the CUDA runtime, by what traces call it. */
+struct session_caller {
+	unsigned int api; /* 0: none */
+	const char *name;
+};
+
 /* What one thread keeps. Initial-exec: no call and no allocation to reach it; the library is only ever preloaded. */
 struct session_thread {
 	unsigned int depth; /* nesting of intercepted calls; only the outermost is recorded */
+	unsigned int n_calls; /* intercepted calls so far */
+	struct session_caller caller; /* inside of which this thread is */
 	unsigned int epoch; /* of the session the rest belongs to */
 	struct vt_lane *lane;
 	struct stackset_entry *stacks[SESSION_STACK_CACHE]; /* recent stacks, by hash */

@@ -8,7 +8,7 @@
 
 #include "record/options.h"
 
-/* Frames of the recorder itself above the first of the program. */
+/* Frames of the recorder itself, which are left out. */
 #define OWN_FRAMES 12u
 
 #define TEXT_OF(name)	    #name
@@ -32,8 +32,10 @@ static bool open_unwinder(void)
 	set_caching_function *set_caching;
 	unw_addr_space_t *space;
 
-	if (!library)
+	if (!library) {
+		dlerror(); /* the program is not to hear of it */
 		return false;
+	}
 	backtrace_of = (backtrace_function *)dlsym(library, "unw_backtrace");
 	set_caching = (set_caching_function *)dlsym(library, SYMBOL_OF(unw_set_caching_policy));
 	space = dlsym(library, SYMBOL_OF(unw_local_addr_space));
@@ -71,15 +73,15 @@ static bool is_own(const void *address)
 size_t stack_capture(uint64_t *frames, size_t max)
 {
 	void *buffer[OPTIONS_MAX_DEPTH + OWN_FRAMES];
-	int n, first = 0;
 	size_t n_frames = 0;
+	int n;
 
 	if (atomic_load_explicit(&unwinder, memory_order_acquire) != UNWINDER_READY)
 		return 0;
 	n = backtrace_of(buffer, (int)(max + OWN_FRAMES));
-	while (first < n && is_own(buffer[first]))
-		first++;
-	for (int i = first; i < n && n_frames < max; i++)
-		frames[n_frames++] = (uint64_t)(uintptr_t)buffer[i];
+	/* Own frames are also in the middle, where the program's call of the runtime comes through. */
+	for (int i = 0; i < n && n_frames < max; i++)
+		if (!is_own(buffer[i]))
+			frames[n_frames++] = (uint64_t)(uintptr_t)buffer[i];
 	return n_frames;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "record/session.h"
+#include "vramtrace/memory_names.h"
 
 #define MAX_NAMES 256u
 
@@ -13,36 +14,11 @@ static struct uncovered_name {
 	char name[60];
 } names[MAX_NAMES];
 
-/* A query moves no memory; these prefixes are what cuda.h calls its memory, array, pool and sharing families. */
-static bool looks_like_memory(const char *name)
-{
-	static const char *const families[] = {
-		"cuMem",
-		"cuArray",
-		"cuMipmappedArray",
-		"cuIpcOpenMem",
-		"cuIpcCloseMem",
-		"cuMulticast",
-		"cuImportExternalMemory",
-		"cuDestroyExternalMemory",
-		"cuExternalMemory",
-		"cuGraphicsMap",
-		"cuGraphAddMem",
-	};
-
-	if (strstr(name, "Get") || strstr(name, "Advise"))
-		return false;
-	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
-		if (!strncmp(name, families[i], strlen(families[i])))
-			return true;
-	return false;
-}
-
 void uncovered_note(const char *name)
 {
 	size_t bytes = strlen(name);
 
-	if (!looks_like_memory(name) || bytes >= sizeof(names[0].name))
+	if (!vt_name_is_memory_call(name) || bytes >= sizeof(names[0].name))
 		return;
 	for (size_t i = 0; i < MAX_NAMES; i++) {
 		int state = atomic_load_explicit(&names[i].state, memory_order_acquire);

@@ -5,12 +5,11 @@ set -eu
 . "$SOURCE_DIR/tests/cases/lib/case.sh"
 
 hello=$examples/hello-shared
-random="$programs/random_calls-driver --calls 100000 --threads 4"
+random=$programs/random_calls-driver
 
-# stops FILE WORD: the random program under a limit on the file; said once, and the trace is whole as far as it goes.
+# stops FILE WORD N: N random calls under a limit on the file; said once, and the trace is whole as far as it goes.
 stops() {
-	# shellcheck disable=SC2086
-	traced VRAMTRACE_OUTPUT="$1" $random >out 2>err || fail "$1: exit status $?: $(cat err)"
+	traced VRAMTRACE_OUTPUT="$1" "$random" --calls "$3" --threads 4 >out 2>err || fail "$1: exit status $?: $(cat err)"
 	has_lines out 1
 	[ "$(grep -c "$1: $2" err)" -eq 1 ] || fail "$1: $2 is not said once: $(cat err)"
 	[ "$(grep -vc '^vramtrace: ' err)" -eq 0 ] || fail "strange lines: $(cat err)"
@@ -24,7 +23,7 @@ stops() {
 if [ "${1:-}" = full ]; then
 	for size in 4k 40k 100k 300k; do
 		mount -t tmpfs -o size=$size none disk || fail "cannot mount"
-		stops disk/x.vt 'no space left'
+		stops disk/x.vt 'no space left' 20000
 		umount disk
 	done
 	exit 0
@@ -116,12 +115,12 @@ runs VRAMTRACE_QUIET=1 VRAMTRACE_OUTPUT=x.vt
 
 VRAMTRACE_MAX_SIZE=1M
 export VRAMTRACE_MAX_SIZE
-stops small.vt 'reached the size limit'
+stops small.vt 'reached the size limit' 100000
 [ "$(stat -c %s small.vt)" -le 1048576 ] || fail "the file is larger than allowed"
 unset VRAMTRACE_MAX_SIZE
 (
-	ulimit -f 1000
-	stops ulimit.vt 'reached the size limit'
+	ulimit -f 500
+	stops ulimit.vt 'reached the size limit' 20000
 )
 
 # A full disk, in a mount that nobody else sees.

@@ -59,6 +59,11 @@ runs 1 default
 grep -q 'the other tool saw 5' out || fail "the other tool was left out: $(cat out)"
 preload=''
 
-traced VRAMTRACE_OUTPUT=names.vt "$programs/lookup_routes" names >/dev/null 2>&1
+# A driver that is newer than the recorder.
+mkdir newer
+build newer -Wl,-soname,libcuda.so.1
+mv newer.so newer/libcuda.so.1
+traced LD_LIBRARY_PATH="$PWD/newer:$LD_LIBRARY_PATH" VRAMTRACE_OUTPUT=names.vt "$programs/lookup_routes" names >out 2>&1
+grep -q 'dlsym cuMemTeleportAsync: libcuda.so.1' out || fail "what is not covered is not found: $(cat out)"
 "$vramtrace" report --json names.vt >report.json
-[ "$(json report.json '"cuArray3DCreate_v2" in d["coverage"]["not_covered"]')" = True ] || fail "what is not covered is not named"
+[ "$(json report.json 'd["coverage"]["not_covered"]')" = "['cuMemTeleportAsync']" ] || fail "what is not covered is not named"

@@ -22,8 +22,8 @@ static void expect_absent(const char *how, const char *name, void *found)
 
 int main(void)
 {
-	static const char *const names[] = {
-		"cuInit", "cuMemAlloc_v2", "cuGetProcAddress_v2", "cuNoSuchFunction"};
+	static const char *const names[] = {"cuInit", "cuMemAlloc_v2", "cuGetProcAddress_v2",
+		"cuNoSuchFunction", "cudaMalloc", "cudaMemcpyAsync_ptsz", "cudaNoSuchFunction"};
 	void *self = dlopen(NULL, RTLD_NOW), *libc = dlopen("libc.so.6", RTLD_NOW);
 
 	dlerror();

@@ -95,11 +95,13 @@ static const char *owner(void *function)
 	return !strcmp(name, "libvramtrace.so") ? "libcuda.so.1" : name;
 }
 
+/* libc's message begins with the object that asked, which only libc can fill in: the recorder's
+ * answers for names that it exports itself have libc there. */
 static void answer(const char *how, const char *name, void *found)
 {
-	const char *error = dlerror();
+	const char *error = dlerror(), *text = error ? strstr(error, ": undefined") : "no error";
 
-	printf("%s %s: %s, %s\n", how, name, owner(found), error ? error : "no error");
+	printf("%s %s: %s, %s\n", how, name, owner(found), text ? text : error);
 }
 
 static void by_handle(void)
@@ -128,12 +130,13 @@ static void by_plugin(void)
 	use("RTLD_NEXT", look(library, "plugin_next"));
 }
 
-/* Names that are answered as ever: no CUDA, no such name, a version that is not there, a call
- * without a wrapper. */
+/* Names that are answered as ever: no CUDA, no such name, a version that is not there, a driver's
+ * call where no driver is in sight, a call without a wrapper. */
 static void other_names(void)
 {
 	static const char *const names[] = {"printf", "cudaMalloc", "cuNoSuchFunction",
-		"cuMemGetAddressRange_v2", "cu", "", "curl_easy_init", "cuArray3DCreate_v2"};
+		"cuMemGetAddressRange_v2", "cu", "", "curl_easy_init", "cuMemAlloc_v2",
+		"cuMemTeleportAsync"};
 
 	start(RTLD_LOCAL);
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {

@@ -9,7 +9,10 @@
  *   cudart_core.c    the driver, errors, devices and contexts
  *   cudart_mem.c     memory and pools
  *   cudart_copy.c    copies and memory sets
+ *   cudart_array.c   arrays, copies of rectangles and boxes
  *   cudart_stream.c  streams, events, captures
+ *   cudart_graph.c   graphs
+ *   cudart_share.c   IPC handles, managed memory on the move
  */
 #ifndef CUDART_H
 #define CUDART_H

@@ -82,11 +82,6 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
 	return RT_CALL(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *)mode);
 }
 
-cudaError_t cudaGraphDestroy(cudaGraph_t graph)
-{
-	return RT_CALL(cuGraphDestroy, graph);
-}
-
 cudaError_t cudaEventCreate(cudaEvent_t *event)
 {
 	return RT_CALL(cuEventCreate, event, CU_EVENT_DEFAULT);

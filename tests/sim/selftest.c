@@ -9,11 +9,6 @@
 
 #include "selftest_driver.h"
 
-static struct cusim_traffic *copies(int device, enum cusim_direction direction)
-{
-	return &ledger()->devices[device].copies[direction];
-}
-
 TEST(packed_requests)
 {
 	static const struct {
@@ -369,7 +364,7 @@ TEST(arrays)
 
 	OK(cuArrayCreate_v2(&a, &small));
 	OK(cuArray3DCreate_v2(&b, &large));
-	CHECK_EQUAL(kind(0, CUSIM_ARRAY)->live_bytes, 100 * 7 * 16 + 4 * MIB);
+	CHECK_EQUAL(kind(0, CUSIM_ARRAY)->live_bytes, 7 * 2048 + 4 * MIB);
 	CHECK_EQUAL(before - free_now(), 6 * MIB);
 	CHECK_EQUAL(cuMemFree_v2((CUdeviceptr)(uintptr_t)a), CUDA_ERROR_INVALID_VALUE);
 	OK(cuArrayDestroy(a));

@@ -46,4 +46,26 @@ static inline struct cusim_kind_ledger *kind(int device, enum cusim_kind which)
 	return &ledger()->devices[device].kinds[which];
 }
 
+static inline struct cusim_traffic *copies(int device, enum cusim_direction direction)
+{
+	return &ledger()->devices[device].copies[direction];
+}
+
+/* total = other + this process + free, and this process = the sum of what its pages are for. */
+static inline void check_sums(void)
+{
+	const struct cusim_ledger *now = ledger();
+
+	for (uint64_t i = 0; i < now->n_devices; i++) {
+		const struct cusim_device_ledger *device = &now->devices[i];
+		uint64_t owned = 0;
+
+		for (int owner = 0; owner < CUSIM_N_OWNERS; owner++)
+			owned += device->owned_bytes[owner];
+		CHECK_EQUAL(owned, device->page_bytes);
+		CHECK_EQUAL(device->total_bytes,
+			device->other_bytes + device->page_bytes + device->free_bytes);
+	}
+}
+
 #endif

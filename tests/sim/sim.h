@@ -14,8 +14,12 @@
  *   sim_device.c  device queries, error names          sim_ctx.c     contexts and their footprint
  *   sim_mem.c     linear, managed, host memory         sim_pool.c    stream-ordered memory
  *   sim_vmm.c     virtual memory management            sim_array.c   arrays
- *   sim_ipc.c     IPC handles                          sim_stream.c  streams, events, captures
- *   sim_copy.c    copies                               sim_set.c     memory sets
+ *   sim_share.c   memory shared with others            sim_ipc.c     IPC handles, pool pointers
+ *   sim_external.c external memory, graphics           sim_code.c    modules, green contexts
+ *   sim_graph.c   graphs and their nodes               sim_exec.c    executable graphs
+ *   sim_stream.c  streams, events, captures            sim_set.c     memory sets
+ *   sim_copy.c    linear copies                        sim_box.c     copies of boxes, of arrays
+ *   sim_batch.c   batches of copies                    sim_migrate.c managed memory on the move
  *   sim_entry.c   cuGetProcAddress
  *
  * One lock, sim.lock, guards everything; SIM_CALL takes it, and functions declared here expect it
@@ -51,6 +55,10 @@ typedef uint32_t u32;
 #define SIM_POOL_STEP	(32ull << 20) /* a pool's reserved memory grows by multiples of this */
 #define SIM_CONTEXT_BYTES                                                                          \
 	(64ull << 20) /* footprint of a device's first context (a real one: about 550 MB) */
+#define SIM_MODULE_BYTES     (2ull << 20)  /* what a loaded module or library takes */
+#define SIM_CODE_BYTES	     (2ull << 20)  /* what its functions take, from the first one on */
+#define SIM_EXEC_BYTES	     (64ull << 10) /* what an executable graph takes */
+#define SIM_GREEN_BYTES	     (4ull << 20)  /* what a green context takes */
 #define SIM_N_SM	     4ull
 #define SIM_THREADS_PER_SM   2048ull
 #define SIM_STACK_BYTES	     1024ull /* stack limit that the footprint already contains */
@@ -106,6 +114,7 @@ struct sim_arena { /* a reserved piece of the address space */
 
 struct sim_heap { /* packs small requests; one per source of pages */
 	struct sim_device *dev;
+	enum cusim_owner owner;
 	CUmemoryPool pool; /* pages come from this pool; NULL: from the device */
 	struct sim_arena *arena;
 	struct sim_small *smalls;
@@ -121,7 +130,8 @@ struct sim_device {
 	char *physical;
 	struct sim_heap heap,
 		low_heap; /* low: addresses of 32 bits, for the first version of the API */
-	CUmemoryPool default_pool, pool;
+	struct sim_heap array_heap, exec_heap;
+	CUmemoryPool default_pool, pool, graph_pool;
 	CUcontext primary;
 	u32 n_contexts;
 	u32 *footprint_pages;
@@ -129,20 +139,23 @@ struct sim_device {
 
 struct sim_place { /* where an allocation lies */
 	struct sim_heap *heap;
-	u64 address;
+	u64 address;		 /* 0: the addresses are somebody else's */
 	struct sim_small *small; /* packed in this page, or NULL: */
 	u32 first_unit, n_units;
 	u32 *pages, n_pages;
 };
 
+/* The bytes of each device that this process can never have: those of others, in whole pages, and
+ * what is less than a page. */
+u64 sim_other_bytes(void);
 /* Memory for the devices that the settings ask for. */
 CUresult sim_devices_init(void);
 /* Takes n free pages, all or none. Gives pages back, discarding their bytes. */
-bool sim_pages_take(struct sim_device *dev, u32 n, u32 *pages);
-void sim_pages_give(struct sim_device *dev, const u32 *pages, u32 n);
+bool sim_pages_take(struct sim_device *dev, enum cusim_owner owner, u32 n, u32 *pages);
+void sim_pages_give(struct sim_device *dev, enum cusim_owner owner, const u32 *pages, u32 n);
 /* Takes and gives n pages as a new array. NULL (with n > 0): no memory. */
-u32 *sim_pages_new(struct sim_device *dev, u32 n);
-void sim_pages_free(struct sim_device *dev, u32 *pages, u32 n);
+u32 *sim_pages_new(struct sim_device *dev, enum cusim_owner owner, u32 n);
+void sim_pages_free(struct sim_device *dev, enum cusim_owner owner, u32 *pages, u32 n);
 /* Reserves addresses for n pages, aligned; 0 when the address space is used up. */
 u64 sim_address_take(struct sim_arena *arena, u32 n_pages, u64 align);
 void sim_address_give(struct sim_arena *arena, u64 address, u32 n_pages);
@@ -164,9 +177,10 @@ static inline u32 sim_n_pages(u64 bytes)
 
 enum sim_range_kind { /* the first ones are enum cusim_kind */
 	SIM_RANGE_MAPPING = CUSIM_N_KINDS,
-	SIM_RANGE_IPC,
 	SIM_RANGE_RESERVATION,
 };
+
+enum sim_share { SIM_SHARE_IPC, SIM_SHARE_POOL, SIM_SHARE_EXTERNAL, SIM_SHARE_GRAPHICS };
 
 struct sim_range {
 	u64 base, bytes; /* addresses a program may use: as many as it asked for */
@@ -181,6 +195,15 @@ struct sim_range {
 	CUmemoryPool pool;
 	struct sim_handle *handle;		 /* of a mapping */
 	unsigned char access[CUSIM_MAX_DEVICES]; /* of a mapping: CUmemAccess_flags by device */
+	enum sim_share share;			 /* of shared memory */
+	u64 target,
+		target_id; /* of an alias in this process: the address, and the range it is in */
+	struct sim_arena *arena; /* n_addresses pages of this end with the range */
+	u32 n_addresses;
+	CUarray array; /* what is made of the range, and ends with it */
+	CUmipmappedArray mipmap;
+	void *object;
+	void (*end)(struct sim_range *range); /* what else ends with it; sees object */
 };
 
 /* A new range, indexed and in the ledger if of one of its kinds; NULL: no memory. */
@@ -195,11 +218,90 @@ void sim_ranges_end_with(CUcontext ctx);
 /* Allocates from a heap as the given kind. */
 CUresult sim_alloc(
 	CUcontext ctx, struct sim_heap *heap, int kind, u64 bytes, struct sim_range **out);
-/* Ends an allocation of linear, managed or pool memory; anything else is CUDA_ERROR_INVALID_VALUE.
- */
+/* Ends what cuMemFree can free; anything else is CUDA_ERROR_INVALID_VALUE. */
 CUresult sim_free(u64 address);
 
+/* ---- sim_array.c ---- */
+
+struct CUarray_st { /* an array, or one level of a mipmapped one */
+	struct sim_range *range;
+	bool is_level;
+	u64 offset;		       /* in the range */
+	u64 element, width, row_bytes; /* bytes: of an element, used of a row, from row to row */
+	u64 height, depth;	       /* rows, layers; 1 where the array has no such dimension */
+	CUDA_ARRAY3D_DESCRIPTOR description;
+};
+
+/* Ends the handles of what was made of the range. */
+void sim_arrays_end(struct sim_range *range);
+/* A mipmapped array over memory that is there already. */
+CUresult sim_mipmap_over(CUmipmappedArray *out, struct sim_range *range,
+	const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int n_levels);
+/* The bytes that such a mipmapped array needs; 0: the description is not valid. */
+u64 sim_mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int n_levels);
+
+/* ---- sim_share.c ---- */
+
+/* What is written where memory is shared: into IPC handles, exported pointers, files. */
+struct sim_token {
+	u64 magic;
+	int what, pid, device;
+	u64 base, bytes, id;
+};
+enum sim_shared_what { SIM_TOKEN_RANGE = 1, SIM_TOKEN_POOL, SIM_TOKEN_PHYSICAL };
+
+struct sim_external { /* memory that no device of ours has */
+	char *host;
+	u64 bytes;
+	u32 n_refs;
+};
+
+struct sim_token sim_token_of(int what, const struct sim_device *dev, u64 base, u64 bytes, u64 id);
+bool sim_token_valid(const struct sim_token *token, int what);
+/* Is the token of this very process. */
+bool sim_token_mine(const struct sim_token *token);
+/* A new file with the token in it; -1: none. The program closes it. */
+int sim_token_write(const struct sim_token *token);
+bool sim_token_read(int fd, int what, struct sim_token *token);
+/* Memory with one reference; NULL: none. Dropping the last reference ends it. */
+struct sim_external *sim_external_new(u64 bytes);
+void sim_external_drop(struct sim_external *external);
+/* Shared memory of the context: bytes of external memory, with a reference of its own. */
+struct sim_piece {
+	struct sim_external *external;
+	u64 offset, bytes;
+	struct sim_arena *arena; /* where its addresses are to be */
+};
+CUresult sim_share_external(
+	CUcontext ctx, enum sim_share share, const struct sim_piece *piece, struct sim_range **out);
+/* The same of what the token names: memory of this process under other addresses, or of another. */
+CUresult sim_share_token(CUcontext ctx, struct sim_device *dev, enum sim_share share,
+	const struct sim_token *token, struct sim_range **out);
+/* Is what the alias stands for still there (true of what is no alias). */
+bool sim_alias_valid(const struct sim_range *range);
+
 /* ---- sim_pool.c ---- */
+
+struct CUmemPoolHandle_st {
+	struct sim_device *dev;
+	struct sim_heap heap;
+	struct sim_chunk *chunks;
+	u64 reserved_bytes, reserved_high, used_bytes, used_high, threshold;
+	u64 n_live, id;
+	int reuse[3]; /* the reuse switches, which change nothing here */
+	int handle_types;
+	bool destroyed, imported;
+};
+
+/* A pool whose pages are for this owner. A program can name it if that is CUSIM_BY_POOLS. NULL: no
+ * memory. */
+CUmemoryPool sim_pool_new(struct sim_device *dev, enum cusim_owner owner);
+/* Returns whole unused chunks, while at least keep_bytes stay reserved. */
+void sim_pool_trim(CUmemoryPool pool, u64 keep_bytes);
+/* Can so many pages be taken. */
+bool sim_pool_has(CUmemoryPool pool, u32 n);
+/* The device has no context any more: its pools reserve nothing. */
+void sim_pools_end(struct sim_device *dev);
 
 /* Every device gets its default pool. */
 CUresult sim_pools_init(void);
@@ -212,8 +314,50 @@ void sim_pools_settle(const struct sim_device *dev);
 
 /* ---- sim_vmm.c ---- */
 void sim_vmm_unmap(struct sim_range *mapping);
+/* Is there memory behind it: not behind a multicast object. */
+bool sim_vmm_has_memory(const struct sim_range *mapping);
 char *sim_vmm_bytes(
 	const struct sim_range *mapping, u64 offset, u64 *n_contiguous, unsigned char **dirty);
+
+/* ---- sim_graph.c, sim_exec.c ---- */
+
+struct sim_block { /* the address of a graph's allocation; its memory comes and goes */
+	struct sim_device *dev;
+	u64 address, bytes;
+	u32 n_pages;
+	u32 n_refs;  /* by nodes, executables, and itself while live */
+	u32 n_execs; /* executables that allocate it */
+	CUgraph graph;
+	CUgraph freed_in;	/* the graph that has a free node for it */
+	struct sim_range *live; /* while there is memory */
+	bool soon;		/* for sim_exec.c: live at this step of a launch */
+};
+
+struct CUgraphNode_st {
+	CUgraphNodeType type;
+	struct sim_block *block; /* of an allocation or a free */
+};
+
+struct CUgraph_st {
+	CUgraphNode *nodes;
+	size_t n_nodes, capacity;
+};
+
+CUgraph sim_graph_new(void);
+void sim_graph_free(CUgraph graph);
+CUresult sim_graph_add_alloc(
+	CUgraph graph, struct sim_device *dev, u64 bytes, CUgraphNode *node, u64 *address);
+CUresult sim_graph_add_free(CUgraph graph, u64 address, CUgraphNode *node);
+void sim_block_drop(struct sim_block *block);
+/* May a call free this graph memory: not if its own graph does. */
+bool sim_block_may_free(const struct sim_range *range);
+/* Ends the executables of a context. */
+void sim_execs_end_with(CUcontext ctx);
+
+/* ---- sim_code.c ---- */
+
+/* Returns the memory of the context's modules; of the device's green contexts if it is primary. */
+void sim_code_end_with(CUcontext ctx);
 
 /* ---- sim_ctx.c ---- */
 
@@ -224,10 +368,14 @@ struct CUctx_st {
 	unsigned int flags, version;
 	u64 stack_bytes, heap_bytes;
 	u32 *stack_pages, n_stack_pages;
+	u32 *heap_pages, n_heap_pages;
 };
 
 /* The calling thread's current context, or NULL. */
 CUcontext sim_ctx_current(void);
+/* As cuDevicePrimaryCtxRetain and cuDevicePrimaryCtxRelease. */
+CUresult sim_primary_retain(CUcontext *out, CUdevice ordinal);
+CUresult sim_primary_release(CUdevice ordinal);
 
 /* ---- sim_stream.c ---- */
 
@@ -242,6 +390,8 @@ bool sim_capture_allows_unsafe(void);
 bool sim_capture_allows_implicit(void);
 /* A call that the stream cannot record invalidates its capture. */
 void sim_capture_invalidate(CUstream stream);
+/* The graph a capturing stream records into; NULL: the capture is invalid. */
+CUgraph sim_capture_graph(CUstream stream);
 
 /* ---- sim_ledger.c ---- */
 void sim_ledger_alloc(const struct sim_device *dev, int kind, u64 bytes);
@@ -264,9 +414,10 @@ struct sim_slow {
 
 struct sim_state {
 	pthread_mutex_t lock;
-	bool configured, initialised, forked;
+	bool initialised, forked;
 	u32 n_devices;
 	u64 memory_bytes, other_bytes;
+	bool ipc_self, array_query;
 	struct sim_fault faults[32];
 	u32 n_faults;
 	struct sim_slow slows[32];
@@ -274,10 +425,15 @@ struct sim_state {
 	struct sim_device devices[CUSIM_MAX_DEVICES];
 	struct sim_arena arena, low_arena;
 	struct sim_index ranges, reservations, handles, contexts, streams, events, graphs, pools;
+	struct sim_index arrays, mipmaps, blocks, execs, modules, externals, graphics, greens;
+	struct sim_index physicals; /* by id: what was exported */
 	u64 last_id;
 	struct cusim_ledger ledger;
 };
 extern struct sim_state sim;
+
+/* Reads the settings, once. Call without the lock. */
+void sim_configure(void);
 
 enum sim_need { NEED_NOTHING, NEED_INIT, NEED_CONTEXT };
 

@@ -7,11 +7,6 @@
 /* What an entry point says about its two addresses. */
 enum copy_kind { COPY_HTOD, COPY_DTOH, COPY_DTOD, COPY_PEER, COPY_UNIFIED };
 
-struct end {
-	u64 address;
-	struct sim_device *dev; /* NULL: host memory */
-};
-
 CUresult sim_range_check(
 	u64 address, u64 n, const struct sim_device *accessor, bool write, struct sim_device **dev)
 {
@@ -20,10 +15,13 @@ CUresult sim_range_check(
 		struct sim_range *range = sim_range_find(address);
 		u64 inside;
 
-		if (!range || range->kind == CUSIM_ARRAY)
+		if (!range || range->kind == CUSIM_ARRAY || range->mipmap ||
+			!sim_alias_valid(range))
 			return CUDA_ERROR_INVALID_VALUE;
 		if (range->kind != CUSIM_PINNED && range->kind != CUSIM_REGISTERED)
 			*dev = range->dev;
+		if (range->kind == SIM_RANGE_MAPPING && !sim_vmm_has_memory(range))
+			return CUDA_ERROR_INVALID_VALUE;
 		if (range->kind == SIM_RANGE_MAPPING &&
 			range->access[accessor->ordinal] <
 				(write ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
@@ -50,6 +48,8 @@ char *sim_bytes_at(u64 address, u64 *n_contiguous, bool write)
 		return (char *)(uintptr_t)address;
 	offset = address - range->base;
 	contiguous = range->bytes - offset;
+	if (range->target)
+		return sim_bytes_at(range->target + offset, n_contiguous, write);
 	if (range->handle)
 		bytes = sim_vmm_bytes(range, offset, &contiguous, &dirty);
 	else if (range->place.heap)
@@ -63,9 +63,7 @@ char *sim_bytes_at(u64 address, u64 *n_contiguous, bool write)
 	return bytes;
 }
 
-/* What lies at an end of the copy: known memory, or pageable host memory where the call allows it.
- */
-static CUresult end_check(struct end *end, u64 n, CUcontext ctx, bool write, bool may_be_host)
+CUresult sim_end_check(struct sim_end *end, u64 n, CUcontext ctx, bool write, bool may_be_host)
 {
 	struct sim_range *range = sim_range_find(end->address);
 
@@ -77,7 +75,7 @@ static CUresult end_check(struct end *end, u64 n, CUcontext ctx, bool write, boo
 }
 
 static enum cusim_direction direction(
-	enum copy_kind kind, const struct end *dst, const struct end *src)
+	enum copy_kind kind, const struct sim_end *dst, const struct sim_end *src)
 {
 	switch (kind) {
 	case COPY_HTOD:
@@ -95,7 +93,7 @@ static enum cusim_direction direction(
 	}
 }
 
-static void move(u64 dst, u64 src, u64 n)
+void sim_move(u64 dst, u64 src, u64 n)
 {
 	while (n > 0) {
 		u64 part = n;
@@ -111,17 +109,19 @@ static void move(u64 dst, u64 src, u64 n)
 
 static CUresult copy(CUcontext ctx, enum copy_kind kind, u64 dst_address, u64 src_address, u64 n)
 {
-	struct end dst = {dst_address, NULL}, src = {src_address, NULL};
+	struct sim_end dst = {dst_address, NULL}, src = {src_address, NULL};
 	struct sim_device *dev;
 	CUresult result = CUDA_SUCCESS;
 
 	if (n > 0)
-		result = end_check(&dst, n, ctx, true, kind == COPY_DTOH || kind == COPY_UNIFIED);
+		result = sim_end_check(
+			&dst, n, ctx, true, kind == COPY_DTOH || kind == COPY_UNIFIED);
 	if (n > 0 && result == CUDA_SUCCESS)
-		result = end_check(&src, n, ctx, false, kind == COPY_HTOD || kind == COPY_UNIFIED);
+		result = sim_end_check(
+			&src, n, ctx, false, kind == COPY_HTOD || kind == COPY_UNIFIED);
 	if (result != CUDA_SUCCESS)
 		return result;
-	move(dst.address, src.address, n);
+	sim_move(dst.address, src.address, n);
 	dev = dst.dev ? dst.dev : src.dev ? src.dev : ctx->dev;
 	sim_ledger_traffic(
 		&sim.ledger.devices[dev->ordinal].copies[direction(kind, &dst, &src)], n);

@@ -144,6 +144,8 @@ static void configure(void)
 	sim.n_devices = (u32)setting("CUSIM_DEVICES", 0, CUSIM_MAX_DEVICES, 1);
 	sim.memory_bytes = setting("CUSIM_MEMORY", SIM_PAGE_BYTES, 1ull << 40, 8ull << 30);
 	sim.other_bytes = setting("CUSIM_OTHER", 0, sim.memory_bytes, 0);
+	sim.ipc_self = setting("CUSIM_IPC_SELF", 0, 1, 0);
+	sim.array_query = setting("CUSIM_ARRAY_QUERY", 0, 1, 1);
 	each_item("CUSIM_FAIL", add_fault);
 	each_item("CUSIM_SLOW", add_slow);
 	pthread_atfork(before_fork, after_fork, in_child);
@@ -170,13 +172,19 @@ static CUresult scripted_fault(const char *name)
 	return (CUresult)code;
 }
 
-CUresult sim_enter(const char *name, enum sim_need need, CUcontext *ctx)
+void sim_configure(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, configure);
+}
+
+CUresult sim_enter(const char *name, enum sim_need need, CUcontext *ctx)
+{
 	CUresult result;
 	unsigned int us;
 
-	pthread_once(&once, configure);
+	sim_configure();
 	us = slowness_us(name);
 	if (us)
 		usleep(us);

@@ -21,13 +21,6 @@ static u32 stack_pages(u64 stack_bytes)
 	return sim_n_pages(more * SIM_N_SM * SIM_THREADS_PER_SM);
 }
 
-static void footprint_changed(const struct sim_device *dev, u32 n_pages, bool more)
-{
-	struct cusim_device_ledger *ledger = &sim.ledger.devices[dev->ordinal];
-
-	ledger->footprint_bytes += (more ? n_pages : -(u64)n_pages) * SIM_PAGE_BYTES;
-}
-
 /* Brings a context to life; the device's first one costs memory. */
 static CUresult activate(CUcontext ctx)
 {
@@ -35,10 +28,9 @@ static CUresult activate(CUcontext ctx)
 	const u32 n = sim_n_pages(SIM_CONTEXT_BYTES);
 
 	if (dev->n_contexts == 0) {
-		dev->footprint_pages = sim_pages_new(dev, n);
+		dev->footprint_pages = sim_pages_new(dev, CUSIM_BY_CONTEXT, n);
 		if (!dev->footprint_pages)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		footprint_changed(dev, n, true);
 	}
 	dev->n_contexts++;
 	ctx->stack_bytes = SIM_STACK_BYTES;
@@ -49,9 +41,7 @@ static CUresult activate(CUcontext ctx)
 
 static void stack_pages_free(CUcontext ctx)
 {
-	if (ctx->stack_pages)
-		footprint_changed(ctx->dev, ctx->n_stack_pages, false);
-	sim_pages_free(ctx->dev, ctx->stack_pages, ctx->n_stack_pages);
+	sim_pages_free(ctx->dev, CUSIM_BY_LOCAL_MEMORY, ctx->stack_pages, ctx->n_stack_pages);
 	ctx->stack_pages = NULL;
 	ctx->n_stack_pages = 0;
 }
@@ -64,14 +54,18 @@ static void deactivate(CUcontext ctx)
 
 	ctx->live = false;
 	ctx->n_retained = 0;
+	sim_execs_end_with(ctx);
+	sim_code_end_with(ctx);
 	sim_ranges_end_with(ctx);
 	stack_pages_free(ctx);
+	sim_pages_free(dev, CUSIM_BY_DEVICE_HEAP, ctx->heap_pages, ctx->n_heap_pages);
+	ctx->heap_pages = NULL;
 	if (--dev->n_contexts == 0) {
 		const u32 n = sim_n_pages(SIM_CONTEXT_BYTES);
 
-		sim_pages_free(dev, dev->footprint_pages, n);
+		sim_pages_free(dev, CUSIM_BY_CONTEXT, dev->footprint_pages, n);
 		dev->footprint_pages = NULL;
-		footprint_changed(dev, n, false);
+		sim_pools_end(dev);
 	}
 }
 
@@ -162,7 +156,7 @@ static CUresult destroy(CUcontext ctx)
 	return CUDA_SUCCESS;
 }
 
-static CUresult primary_retain(CUcontext *out, CUdevice ordinal)
+CUresult sim_primary_retain(CUcontext *out, CUdevice ordinal)
 {
 	struct sim_device *dev = sim_device_get(ordinal);
 	CUresult result = CUDA_SUCCESS;
@@ -197,6 +191,11 @@ static CUresult primary_release(CUdevice ordinal, bool reset)
 	return CUDA_SUCCESS;
 }
 
+CUresult sim_primary_release(CUdevice ordinal)
+{
+	return primary_release(ordinal, false);
+}
+
 static CUresult primary_state(CUdevice ordinal, unsigned int *flags, int *active)
 {
 	struct sim_device *dev = sim_device_get(ordinal);
@@ -217,6 +216,8 @@ static CUresult limit_set(CUcontext ctx, CUlimit limit, u64 value)
 	u32 *pages = NULL;
 
 	if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) {
+		if (ctx->heap_pages) /* it has its size by now */
+			return CUDA_ERROR_INVALID_VALUE;
 		ctx->heap_bytes = value;
 		return CUDA_SUCCESS;
 	}
@@ -228,10 +229,9 @@ static CUresult limit_set(CUcontext ctx, CUlimit limit, u64 value)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	stack_pages_free(ctx);
 	if (n > 0) {
-		pages = sim_pages_new(ctx->dev, n);
+		pages = sim_pages_new(ctx->dev, CUSIM_BY_LOCAL_MEMORY, n);
 		if (!pages)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		footprint_changed(ctx->dev, n, true);
 	}
 	ctx->stack_pages = pages;
 	ctx->n_stack_pages = n;
@@ -264,9 +264,25 @@ static CUresult peer_access(CUcontext ctx, CUcontext peer)
 	return peer->dev == ctx->dev ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
 
+bool cusim_device_heap_use(void)
+{
+	CUcontext ctx;
+	bool used = false;
+
+	pthread_mutex_lock(&sim.lock);
+	ctx = sim.initialised ? sim_ctx_current() : NULL;
+	if (ctx && ctx->live && !ctx->heap_pages) {
+		ctx->n_heap_pages = sim_n_pages(ctx->heap_bytes);
+		ctx->heap_pages = sim_pages_new(ctx->dev, CUSIM_BY_DEVICE_HEAP, ctx->n_heap_pages);
+	}
+	used = ctx && ctx->heap_pages;
+	pthread_mutex_unlock(&sim.lock);
+	return used;
+}
+
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
-	return SIM_CALL(NEED_INIT, primary_retain(pctx, dev));
+	return SIM_CALL(NEED_INIT, sim_primary_retain(pctx, dev));
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev)

@@ -145,11 +145,16 @@ static bool is_host(const struct sim_range *range)
 	return range->kind == CUSIM_PINNED || range->kind == CUSIM_REGISTERED;
 }
 
+static bool host_reads(const struct sim_range *range)
+{
+	return is_host(range) || range->kind == CUSIM_MANAGED;
+}
+
 static CUresult pointer_attribute(void *out, CUpointer_attribute attribute, u64 address)
 {
 	struct sim_range *range = sim_range_find(address);
 
-	if (!out || !range || range->kind == CUSIM_ARRAY)
+	if (!out || !range || !range->dev || range->kind == CUSIM_ARRAY || range->mipmap)
 		return CUDA_ERROR_INVALID_VALUE;
 	switch ((int)attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -162,8 +167,8 @@ static CUresult pointer_attribute(void *out, CUpointer_attribute attribute, u64 
 		*(CUdeviceptr *)out = address;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		*(void **)out = range->host ? (void *)(uintptr_t)address : NULL;
-		return range->host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		*(void **)out = host_reads(range) ? (void *)(uintptr_t)address : NULL;
+		return host_reads(range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 		*(unsigned long long *)out = range->id;
 		return CUDA_SUCCESS;
@@ -183,7 +188,7 @@ static CUresult pointer_attribute(void *out, CUpointer_attribute attribute, u64 
 		*(unsigned int *)out = 1;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-		*(CUmemoryPool *)out = range->pool;
+		*(CUmemoryPool *)out = range->kind == CUSIM_POOL ? range->pool : NULL;
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -207,6 +212,10 @@ static const struct {
 	ERROR(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal"),
 	ERROR(CUDA_ERROR_INVALID_CONTEXT, "invalid device context"),
 	ERROR(CUDA_ERROR_MAP_FAILED, "mapping failed"),
+	ERROR(CUDA_ERROR_ARRAY_IS_MAPPED, "array is mapped"),
+	ERROR(CUDA_ERROR_ALREADY_MAPPED, "resource already mapped"),
+	ERROR(CUDA_ERROR_NOT_MAPPED, "resource not mapped"),
+	ERROR(CUDA_ERROR_FILE_NOT_FOUND, "file not found"),
 	ERROR(CUDA_ERROR_UNSUPPORTED_LIMIT, "limit is not supported on this architecture"),
 	ERROR(CUDA_ERROR_OPERATING_SYSTEM, "OS call failed"),
 	ERROR(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle"),
@@ -239,6 +248,26 @@ static CUresult error_text(CUresult code, const char **out, bool name)
 		if (errors[i].code == code)
 			*out = name ? errors[i].name : errors[i].text;
 	return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+bool cusim_device_memory(int ordinal, struct cusim_memory *out)
+{
+	struct sim_device *dev;
+	CUuuid uuid;
+
+	sim_configure();
+	pthread_mutex_lock(&sim.lock);
+	dev = sim_device_get(ordinal);
+	if (dev) {
+		device_uuid(&uuid, ordinal);
+		memcpy(out->uuid, uuid.bytes, sizeof(out->uuid));
+		out->total_bytes = sim.memory_bytes;
+		out->other_bytes = sim_other_bytes();
+		out->own_bytes = sim.ledger.devices[ordinal].page_bytes;
+		out->free_bytes = out->total_bytes - out->other_bytes - out->own_bytes;
+	}
+	pthread_mutex_unlock(&sim.lock);
+	return dev;
 }
 
 CUresult cuDeviceGetCount(int *count)

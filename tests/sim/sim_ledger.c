@@ -48,15 +48,34 @@ void sim_ledger_traffic(struct cusim_traffic *traffic, u64 bytes)
 	traffic->bytes += bytes;
 }
 
+/* What is not counted as it happens. */
+static void complete(struct cusim_device_ledger *ledger, const struct sim_device *dev)
+{
+	const u64 *owned = ledger->owned_bytes;
+
+	ledger->footprint_bytes = owned[CUSIM_BY_CONTEXT] + owned[CUSIM_BY_LOCAL_MEMORY];
+	ledger->pool_reserved_bytes = owned[CUSIM_BY_POOLS];
+	ledger->graph_reserved_bytes = dev->graph_pool->reserved_bytes;
+	ledger->graph_used_bytes = dev->graph_pool->used_bytes;
+	ledger->total_bytes = dev->total_bytes;
+	ledger->other_bytes = sim_other_bytes();
+	ledger->free_bytes = dev->n_free * SIM_PAGE_BYTES;
+}
+
 void cusim_ledger_get(struct cusim_ledger *out)
 {
 	pthread_mutex_lock(&sim.lock);
 	*out = sim.ledger;
+	for (u64 i = 0; i < out->n_devices; i++)
+		complete(&out->devices[i], &sim.devices[i]);
 	pthread_mutex_unlock(&sim.lock);
 }
 
 static const char *const kind_names[CUSIM_N_KINDS] = {
-	"linear", "managed", "pool", "vmm", "array", "pinned", "registered"};
+	"linear", "managed", "pool", "vmm", "array", "pinned", "registered", "graph", "shared"};
+static const char *const owner_names[CUSIM_N_OWNERS] = {"linear", "array", "vmm", "pool", "graph",
+	"context", "local_memory", "device_heap", "modules", "graph_exec", "green"};
+static const char *const migration_names[CUSIM_N_MIGRATIONS] = {"prefetch", "advise", "discard"};
 static const char *const direction_names[CUSIM_N_DIRECTIONS] = {"h2d", "d2h", "d2d", "p2p", "h2h"};
 
 static void write_number(FILE *file, const char *key, u64 value, const char *end)
@@ -82,6 +101,13 @@ static void write_copies(
 	write_traffic(file, "sets", sets);
 }
 
+static void write_owners(FILE *file, const char *key, const u64 *owned, int first, int end)
+{
+	fprintf(file, "\"%s\": {", key);
+	for (int i = first; i < end; i++)
+		write_number(file, owner_names[i], owned[i], i + 1 < end ? ", " : "},\n  ");
+}
+
 static void write_kind(FILE *file, const char *key, const struct cusim_kind_ledger *kind)
 {
 	fprintf(file, "\"%s\": {", key);
@@ -103,6 +129,14 @@ static void write_device(FILE *file, const struct cusim_device_ledger *device)
 	write_number(file, "peak_page_bytes", device->peak_page_bytes, ", ");
 	write_number(file, "footprint_bytes", device->footprint_bytes, ", ");
 	write_number(file, "pool_reserved_bytes", device->pool_reserved_bytes, ",\n  ");
+	write_number(file, "total_bytes", device->total_bytes, ", ");
+	write_number(file, "other_bytes", device->other_bytes, ", ");
+	write_number(file, "free_bytes", device->free_bytes, ",\n  ");
+	write_owners(file, "pages", device->owned_bytes, 0, CUSIM_BY_CONTEXT);
+	write_owners(file, "untracked", device->owned_bytes, CUSIM_BY_CONTEXT, CUSIM_N_OWNERS);
+	write_number(file, "graph_reserved_bytes", device->graph_reserved_bytes, ", ");
+	write_number(file, "graph_used_bytes", device->graph_used_bytes, ", ");
+	write_number(file, "graph_launches", device->graph_launches, ",\n  ");
 	write_copies(file, device->copies, &device->sets);
 	fputs("}", file);
 }
@@ -128,7 +162,15 @@ static void write_ledger(FILE *file, const struct cusim_ledger *ledger)
 	fputs("\n],\n", file);
 	write_copies(file, all.copies, &all.sets);
 	fputs(",\n", file);
+	write_traffic(file, "batches", &ledger->batches);
+	fputs(", \"migrations\": {", file);
+	for (int i = 0; i < CUSIM_N_MIGRATIONS; i++) {
+		write_traffic(file, migration_names[i], &ledger->migrations[i]);
+		fputs(i + 1 < CUSIM_N_MIGRATIONS ? ", " : "},\n", file);
+	}
 	write_number(file, "failed_frees", ledger->failed_frees, ", ");
+	write_number(file, "failed_migrations", ledger->failed_migrations, ", ");
+	write_number(file, "failed_launches", ledger->failed_launches, ", ");
 	write_number(file, "failed_copies", ledger->failed_copies, ", ");
 	write_number(file, "failed_sets", ledger->failed_sets, ", ");
 	write_number(file, "failed_elsewhere", ledger->failed_elsewhere, "}\n");

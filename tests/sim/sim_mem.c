@@ -36,6 +36,11 @@ void sim_range_free(struct sim_range *range, bool implicit)
 	sim_index_remove(index_of(range->kind), range->base, range);
 	if (range->kind < CUSIM_N_KINDS)
 		sim_ledger_free(range->dev, range->kind, range->bytes, implicit);
+	sim_arrays_end(range);
+	if (range->end)
+		range->end(range);
+	if (range->n_addresses)
+		sim_address_give(range->arena, range->base, range->n_addresses);
 	if (range->place.heap)
 		sim_place_give(&range->place);
 	if (range->pool)
@@ -216,6 +221,23 @@ static CUresult alloc_pinned(CUcontext ctx, void **out, u64 bytes, unsigned int 
 	return result;
 }
 
+static bool may_free(const struct sim_range *range)
+{
+	switch (range->kind) {
+	case CUSIM_LINEAR:
+	case CUSIM_MANAGED:
+	case CUSIM_POOL:
+		return true;
+	case CUSIM_GRAPH:
+		return sim_block_may_free(range);
+	case CUSIM_SHARED:
+		return !range->mipmap &&
+		       (range->share == SIM_SHARE_EXTERNAL || range->share == SIM_SHARE_POOL);
+	default:
+		return false;
+	}
+}
+
 CUresult sim_free(u64 address)
 {
 	struct sim_range *range;
@@ -223,8 +245,7 @@ CUresult sim_free(u64 address)
 	if (address == 0)
 		return CUDA_SUCCESS;
 	range = sim_index_get(&sim.ranges, address);
-	if (!range || (range->kind != CUSIM_LINEAR && range->kind != CUSIM_MANAGED &&
-			      range->kind != CUSIM_POOL))
+	if (!range || !may_free(range))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!sim_capture_allows_unsafe())
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

@@ -57,10 +57,16 @@ static CUresult arenas_init(void)
 	return result;
 }
 
-static CUresult device_init(struct sim_device *dev, CUdevice ordinal)
+u64 sim_other_bytes(void)
 {
+	u32 n_pages = (u32)(sim.memory_bytes / SIM_PAGE_BYTES);
 	u32 n_other = sim_n_pages(sim.other_bytes);
 
+	return sim.memory_bytes - (n_other < n_pages ? n_pages - n_other : 0) * SIM_PAGE_BYTES;
+}
+
+static CUresult device_init(struct sim_device *dev, CUdevice ordinal)
+{
 	dev->ordinal = ordinal;
 	dev->total_bytes = sim.memory_bytes;
 	dev->n_pages = (u32)(sim.memory_bytes / SIM_PAGE_BYTES);
@@ -70,11 +76,15 @@ static CUresult device_init(struct sim_device *dev, CUdevice ordinal)
 	dev->chunk_of = calloc(dev->n_pages, sizeof(*dev->chunk_of));
 	if (dev->physical == MAP_FAILED || !dev->free_pages || !dev->dirty || !dev->chunk_of)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	dev->n_free = n_other < dev->n_pages ? dev->n_pages - n_other : 0;
+	dev->n_free = (u32)((sim.memory_bytes - sim_other_bytes()) / SIM_PAGE_BYTES);
 	for (u32 i = 0; i < dev->n_free; i++)
 		dev->free_pages[i] = dev->n_free - 1 - i;
 	dev->heap = (struct sim_heap){.dev = dev, .arena = &sim.arena};
 	dev->low_heap = (struct sim_heap){.dev = dev, .arena = &sim.low_arena};
+	dev->array_heap = dev->heap;
+	dev->array_heap.owner = CUSIM_BY_ARRAYS;
+	dev->exec_heap = dev->heap;
+	dev->exec_heap.owner = CUSIM_BY_GRAPH_EXECS;
 	return CUDA_SUCCESS;
 }
 
@@ -87,7 +97,7 @@ CUresult sim_devices_init(void)
 	return result;
 }
 
-bool sim_pages_take(struct sim_device *dev, u32 n, u32 *pages)
+bool sim_pages_take(struct sim_device *dev, enum cusim_owner owner, u32 n, u32 *pages)
 {
 	struct cusim_device_ledger *ledger = &sim.ledger.devices[dev->ordinal];
 
@@ -96,12 +106,13 @@ bool sim_pages_take(struct sim_device *dev, u32 n, u32 *pages)
 	for (u32 i = 0; i < n; i++)
 		pages[i] = dev->free_pages[--dev->n_free];
 	ledger->page_bytes += n * SIM_PAGE_BYTES;
+	ledger->owned_bytes[owner] += n * SIM_PAGE_BYTES;
 	if (ledger->page_bytes > ledger->peak_page_bytes)
 		ledger->peak_page_bytes = ledger->page_bytes;
 	return true;
 }
 
-void sim_pages_give(struct sim_device *dev, const u32 *pages, u32 n)
+void sim_pages_give(struct sim_device *dev, enum cusim_owner owner, const u32 *pages, u32 n)
 {
 	for (u32 i = 0; i < n; i++) {
 		u32 page = pages[i];
@@ -113,23 +124,24 @@ void sim_pages_give(struct sim_device *dev, const u32 *pages, u32 n)
 		dev->free_pages[dev->n_free++] = page;
 	}
 	sim.ledger.devices[dev->ordinal].page_bytes -= n * SIM_PAGE_BYTES;
+	sim.ledger.devices[dev->ordinal].owned_bytes[owner] -= n * SIM_PAGE_BYTES;
 }
 
-u32 *sim_pages_new(struct sim_device *dev, u32 n)
+u32 *sim_pages_new(struct sim_device *dev, enum cusim_owner owner, u32 n)
 {
 	u32 *pages = n <= dev->n_free ? malloc(n * sizeof(*pages)) : NULL;
 
-	if (pages && !sim_pages_take(dev, n, pages)) {
+	if (pages && !sim_pages_take(dev, owner, n, pages)) {
 		free(pages);
 		return NULL;
 	}
 	return pages;
 }
 
-void sim_pages_free(struct sim_device *dev, u32 *pages, u32 n)
+void sim_pages_free(struct sim_device *dev, enum cusim_owner owner, u32 *pages, u32 n)
 {
 	if (pages)
-		sim_pages_give(dev, pages, n);
+		sim_pages_give(dev, owner, pages, n);
 	free(pages);
 }
 
@@ -179,7 +191,7 @@ bool sim_address_is_device(u64 address)
 static bool heap_take(struct sim_heap *heap, u32 n, u32 *pages)
 {
 	return heap->pool ? sim_pool_take(heap->pool, n, pages)
-			  : sim_pages_take(heap->dev, n, pages);
+			  : sim_pages_take(heap->dev, heap->owner, n, pages);
 }
 
 static void heap_give(struct sim_heap *heap, const u32 *pages, u32 n)
@@ -187,7 +199,7 @@ static void heap_give(struct sim_heap *heap, const u32 *pages, u32 n)
 	if (heap->pool)
 		sim_pool_give(heap->pool, pages, n);
 	else
-		sim_pages_give(heap->dev, pages, n);
+		sim_pages_give(heap->dev, heap->owner, pages, n);
 }
 
 /* The first unit from `at` on that is used, or that is free; SIM_UNITS if none is. */
@@ -343,7 +355,8 @@ void sim_place_give(struct sim_place *place)
 		}
 	} else {
 		heap_give(heap, place->pages, place->n_pages);
-		sim_address_give(heap->arena, place->address, place->n_pages);
+		if (place->address)
+			sim_address_give(heap->arena, place->address, place->n_pages);
 		free(place->pages);
 	}
 	*place = (struct sim_place){0};

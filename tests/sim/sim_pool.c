@@ -10,27 +10,19 @@ struct sim_chunk { /* pages that were reserved, and will be returned, together *
 	u32 *unused, n_unused;
 };
 
-struct CUmemPoolHandle_st {
-	struct sim_device *dev;
-	struct sim_heap heap;
-	struct sim_chunk *chunks;
-	u64 reserved_bytes, reserved_high, used_bytes, used_high, threshold;
-	u64 n_live;
-	int reuse[3]; /* the reuse switches, which change nothing here */
-	bool destroyed;
-};
-
-static CUmemoryPool pool_new(struct sim_device *dev)
+CUmemoryPool sim_pool_new(struct sim_device *dev, enum cusim_owner owner)
 {
 	CUmemoryPool pool = calloc(1, sizeof(*pool));
 
 	if (!pool)
 		return NULL;
 	pool->dev = dev;
-	pool->heap = (struct sim_heap){.dev = dev, .pool = pool, .arena = &sim.arena};
+	pool->id = ++sim.last_id;
+	pool->heap =
+		(struct sim_heap){.dev = dev, .owner = owner, .pool = pool, .arena = &sim.arena};
 	for (int i = 0; i < 3; i++)
 		pool->reuse[i] = 1;
-	if (sim_handle_insert(&sim.pools, pool))
+	if (owner != CUSIM_BY_POOLS || sim_handle_insert(&sim.pools, pool))
 		return pool;
 	free(pool);
 	return NULL;
@@ -41,9 +33,10 @@ CUresult sim_pools_init(void)
 	for (u32 i = 0; i < sim.n_devices; i++) {
 		struct sim_device *dev = &sim.devices[i];
 
-		dev->default_pool = pool_new(dev);
+		dev->default_pool = sim_pool_new(dev, CUSIM_BY_POOLS);
 		dev->pool = dev->default_pool;
-		if (!dev->pool)
+		dev->graph_pool = sim_pool_new(dev, CUSIM_BY_GRAPHS);
+		if (!dev->pool || !dev->graph_pool)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return CUDA_SUCCESS;
@@ -56,7 +49,6 @@ static void reserved_changed(CUmemoryPool pool, u32 n_pages, bool more)
 	pool->reserved_bytes += bytes;
 	if (pool->reserved_bytes > pool->reserved_high)
 		pool->reserved_high = pool->reserved_bytes;
-	sim.ledger.devices[pool->dev->ordinal].pool_reserved_bytes += bytes;
 }
 
 /* Reserves at least n pages more: a multiple of the step, or just so many when the device has no
@@ -72,10 +64,10 @@ static bool grow(CUmemoryPool pool, u32 n)
 	chunk = calloc(1, sizeof(*chunk));
 	if (!chunk)
 		return false;
-	chunk->pages = sim_pages_new(pool->dev, n_pages);
+	chunk->pages = sim_pages_new(pool->dev, pool->heap.owner, n_pages);
 	chunk->unused = malloc(n_pages * sizeof(*chunk->unused));
 	if (!chunk->pages || !chunk->unused) {
-		sim_pages_free(pool->dev, chunk->pages, n_pages);
+		sim_pages_free(pool->dev, pool->heap.owner, chunk->pages, n_pages);
 		free(chunk->unused);
 		free(chunk);
 		return false;
@@ -91,13 +83,25 @@ static bool grow(CUmemoryPool pool, u32 n)
 	return true;
 }
 
-bool sim_pool_take(CUmemoryPool pool, u32 n, u32 *pages)
+static u32 n_unused(CUmemoryPool pool)
 {
-	u32 n_unused = 0, n_taken = 0;
+	u32 n = 0;
 
 	for (struct sim_chunk *chunk = pool->chunks; chunk; chunk = chunk->next)
-		n_unused += chunk->n_unused;
-	if (n_unused < n && !grow(pool, n - n_unused))
+		n += chunk->n_unused;
+	return n;
+}
+
+bool sim_pool_has(CUmemoryPool pool, u32 n)
+{
+	return n <= n_unused(pool) + pool->dev->n_free;
+}
+
+bool sim_pool_take(CUmemoryPool pool, u32 n, u32 *pages)
+{
+	u32 n_there = n_unused(pool), n_taken = 0;
+
+	if (n_there < n && !grow(pool, n - n_there))
 		return false;
 	for (struct sim_chunk *chunk = pool->chunks; chunk; chunk = chunk->next)
 		while (chunk->n_unused > 0 && n_taken < n)
@@ -114,8 +118,7 @@ void sim_pool_give(CUmemoryPool pool, const u32 *pages, u32 n)
 	}
 }
 
-/* Returns whole unused chunks, while at least keep_bytes stay reserved. */
-static void trim(CUmemoryPool pool, u64 keep_bytes)
+void sim_pool_trim(CUmemoryPool pool, u64 keep_bytes)
 {
 	for (struct sim_chunk **at = &pool->chunks; *at;) {
 		struct sim_chunk *chunk = *at;
@@ -127,7 +130,7 @@ static void trim(CUmemoryPool pool, u64 keep_bytes)
 		}
 		*at = chunk->next;
 		reserved_changed(pool, chunk->n_pages, false);
-		sim_pages_free(pool->dev, chunk->pages, chunk->n_pages);
+		sim_pages_free(pool->dev, pool->heap.owner, chunk->pages, chunk->n_pages);
 		free(chunk->unused);
 		free(chunk);
 	}
@@ -137,13 +140,14 @@ static void end_if_unused(CUmemoryPool pool)
 {
 	if (!pool->destroyed || pool->n_live > 0)
 		return;
-	trim(pool, 0);
+	sim_pool_trim(pool, 0);
 	free(pool);
 }
 
 void sim_pool_used(CUmemoryPool pool, u64 bytes, bool more)
 {
-	u64 rounding = bytes <= SIM_SMALL_BYTES ? SIM_UNIT_BYTES : SIM_PAGE_BYTES;
+	bool packed = bytes <= SIM_SMALL_BYTES && pool->heap.owner == CUSIM_BY_POOLS;
+	u64 rounding = packed ? SIM_UNIT_BYTES : SIM_PAGE_BYTES;
 	u64 rounded = (bytes + rounding - 1) / rounding * rounding;
 
 	pool->used_bytes += more ? rounded : -rounded;
@@ -160,8 +164,34 @@ void sim_pools_settle(const struct sim_device *dev)
 		CUmemoryPool pool = sim.pools.entries[i].value;
 
 		if (pool->dev == dev)
-			trim(pool, pool->threshold);
+			sim_pool_trim(pool, pool->threshold);
 	}
+}
+
+void sim_pools_end(struct sim_device *dev)
+{
+	for (size_t i = 0; i < sim.pools.n_entries; i++) {
+		CUmemoryPool pool = sim.pools.entries[i].value;
+
+		if (pool->dev == dev)
+			sim_pool_trim(pool, 0);
+	}
+	sim_pool_trim(dev->graph_pool, 0);
+}
+
+/* What a capture records: a node of the graph, whose memory comes with its launch. */
+static CUresult alloc_captured(CUdeviceptr *out, u64 bytes, CUmemoryPool pool, CUstream stream)
+{
+	CUgraph graph = sim_capture_graph(stream);
+	CUgraphNode node;
+	u64 address;
+	CUresult result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+
+	if (graph)
+		result = sim_graph_add_alloc(graph, pool->dev, bytes, &node, &address);
+	if (result == CUDA_SUCCESS)
+		*out = address;
+	return result;
 }
 
 static CUresult alloc_async(
@@ -170,14 +200,12 @@ static CUresult alloc_async(
 	struct sim_range *range;
 	CUresult result;
 
-	if (!out || bytes == 0 || !sim_handle_known(&sim.pools, pool))
+	if (!out || bytes == 0 || !sim_handle_known(&sim.pools, pool) || pool->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!sim_stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (sim_stream_capturing(stream)) { /* graph memory nodes are not simulated */
-		sim_capture_invalidate(stream);
-		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	}
+	if (sim_stream_capturing(stream))
+		return alloc_captured(out, bytes, pool, stream);
 	result = sim_alloc(ctx, &pool->heap, CUSIM_POOL, bytes, &range);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -196,14 +224,22 @@ static void from_pool_failed(CUcontext ctx, CUmemoryPool pool)
 		sim_ledger_failed(ctx, CUSIM_POOL);
 }
 
+/* Only what a graph allocates can be freed in one. */
+static CUresult free_captured(u64 address, CUstream stream)
+{
+	CUgraph graph = sim_capture_graph(stream);
+	CUgraphNode node;
+
+	return graph ? sim_graph_add_free(graph, address, &node)
+		     : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+}
+
 static CUresult free_async(u64 address, CUstream stream)
 {
 	if (!sim_stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (sim_stream_capturing(stream)) {
-		sim_capture_invalidate(stream);
-		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	}
+	if (sim_stream_capturing(stream))
+		return free_captured(address, stream);
 	return address ? sim_free(address) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -218,8 +254,13 @@ static CUresult pool_create(CUmemoryPool *out, const CUmemPoolProps *props)
 	dev = sim_device_get(props->location.id);
 	if (!dev)
 		return CUDA_ERROR_INVALID_DEVICE;
-	*out = pool_new(dev);
-	return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (props->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*out = sim_pool_new(dev, CUSIM_BY_POOLS);
+	if (!*out)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	(*out)->handle_types = (int)props->handleTypes;
+	return CUDA_SUCCESS;
 }
 
 static CUresult pool_destroy(CUmemoryPool pool)
@@ -304,7 +345,7 @@ static CUresult pool_trim(CUmemoryPool pool, u64 keep_bytes)
 {
 	if (!sim_handle_known(&sim.pools, pool))
 		return CUDA_ERROR_INVALID_VALUE;
-	trim(pool, keep_bytes);
+	sim_pool_trim(pool, keep_bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -326,11 +367,55 @@ static CUresult device_set_pool(CUdevice ordinal, CUmemoryPool pool)
 
 	if (!dev)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!sim_handle_known(&sim.pools, pool) || pool->dev != dev)
+	if (!sim_handle_known(&sim.pools, pool) || pool->dev != dev || pool->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	dev->pool = pool;
 	return CUDA_SUCCESS;
 }
+
+#if CUDA_VERSION >= 13000
+/* Pools by place and type: only those of device memory are simulated. */
+static CUresult place_check(const CUmemLocation *location, CUmemAllocationType type)
+{
+	if (!location)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (type != CU_MEM_ALLOCATION_TYPE_PINNED || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return CUDA_SUCCESS;
+}
+
+static CUresult place_pool(
+	CUmemoryPool *out, const CUmemLocation *location, CUmemAllocationType type, bool standard)
+{
+	CUresult result = place_check(location, type);
+
+	return result == CUDA_SUCCESS ? device_pool(out, location->id, standard) : result;
+}
+
+static CUresult place_set_pool(
+	const CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+{
+	CUresult result = place_check(location, type);
+
+	return result == CUDA_SUCCESS ? device_set_pool(location->id, pool) : result;
+}
+
+CUresult cuMemGetDefaultMemPool(
+	CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
+{
+	return SIM_CALL(NEED_INIT, place_pool(pool_out, location, type, true));
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+	return SIM_CALL(NEED_INIT, place_pool(pool, location, type, false));
+}
+
+CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+{
+	return SIM_CALL(NEED_INIT, place_set_pool(location, type, pool));
+}
+#endif
 
 CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {

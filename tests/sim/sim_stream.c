@@ -5,10 +5,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-struct CUgraph_st {
-	bool live;
-};
-
 struct CUstream_st {
 	struct sim_device *dev;
 	unsigned int flags;
@@ -45,6 +41,11 @@ bool sim_stream_capturing(CUstream stream)
 void sim_capture_invalidate(CUstream stream)
 {
 	stream->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+}
+
+CUgraph sim_capture_graph(CUstream stream)
+{
+	return stream->status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? stream->graph : NULL;
 }
 
 /* Does this capture forbid the calling thread what is unsafe. */
@@ -157,7 +158,7 @@ static CUresult capture_begin(CUstream stream, CUgraph graph, CUstreamCaptureMod
 	if (sim_stream_capturing(stream))
 		return CUDA_ERROR_ILLEGAL_STATE;
 	if (!graph)
-		graph = calloc(1, sizeof(*graph));
+		graph = sim_graph_new();
 	if (!graph)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	stream->status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -199,7 +200,7 @@ static CUresult capture_end(CUstream stream, CUgraph *out)
 		return CUDA_SUCCESS;
 	}
 	if (!sim_handle_known(&sim.graphs, graph))
-		free(graph);
+		sim_graph_free(graph);
 	return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 
@@ -221,27 +222,6 @@ static CUresult exchange_mode(CUstreamCaptureMode *mode)
 		return CUDA_ERROR_INVALID_VALUE;
 	thread_mode = *mode;
 	*mode = before;
-	return CUDA_SUCCESS;
-}
-
-static CUresult graph_create(CUgraph *out)
-{
-	CUgraph graph = out ? calloc(1, sizeof(*graph)) : NULL;
-
-	if (!graph || !sim_handle_insert(&sim.graphs, graph)) {
-		free(graph);
-		return out ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
-	}
-	*out = graph;
-	return CUDA_SUCCESS;
-}
-
-static CUresult graph_destroy(CUgraph graph)
-{
-	if (!sim_handle_known(&sim.graphs, graph))
-		return CUDA_ERROR_INVALID_VALUE;
-	sim_handle_remove(&sim.graphs, graph);
-	free(graph);
 	return CUDA_SUCCESS;
 }
 
@@ -418,16 +398,6 @@ CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus *captu
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
 	return SIM_CALL(NEED_INIT, exchange_mode(mode));
-}
-
-CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
-{
-	return SIM_CALL(NEED_INIT, flags ? CUDA_ERROR_INVALID_VALUE : graph_create(phGraph));
-}
-
-CUresult cuGraphDestroy(CUgraph hGraph)
-{
-	return SIM_CALL(NEED_INIT, graph_destroy(hGraph));
 }
 
 CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)

@@ -4,12 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct sim_handle { /* physical memory; lives while it is held or mapped */
+struct sim_physical { /* lives while it has handles */
 	struct sim_device *dev;
-	u64 bytes;
+	u64 bytes, id;
 	u32 *pages, n_pages;
-	u32 n_held, n_mapped;
+	struct sim_external *external; /* instead of pages: another process has them */
+	u32 n_handles;
 	CUmemAllocationProp properties;
+};
+
+struct sim_handle {		       /* lives while it is held or mapped */
+	struct sim_physical *physical; /* NULL: a multicast object, without memory */
+	u64 bytes;
+	bool imported;
+	u32 n_held, n_mapped;
 };
 
 static struct sim_handle *handle_get(CUmemGenericAllocationHandle value)
@@ -20,12 +28,30 @@ static struct sim_handle *handle_get(CUmemGenericAllocationHandle value)
 	return sim_handle_known(&sim.handles, handle) && handle->n_held > 0 ? handle : NULL;
 }
 
+static void physical_drop(struct sim_physical *physical)
+{
+	if (--physical->n_handles > 0)
+		return;
+	sim_index_remove(&sim.physicals, physical->id, physical);
+	sim_pages_free(physical->dev, CUSIM_BY_VMM, physical->pages, physical->n_pages);
+	if (physical->external)
+		sim_external_drop(physical->external);
+	free(physical);
+}
+
+static int kind_of(const struct sim_handle *handle)
+{
+	return handle->imported ? CUSIM_SHARED : CUSIM_VMM;
+}
+
 static void end_if_unused(struct sim_handle *handle)
 {
 	if (handle->n_held > 0 || handle->n_mapped > 0)
 		return;
-	sim_ledger_free(handle->dev, CUSIM_VMM, handle->bytes, false);
-	sim_pages_free(handle->dev, handle->pages, handle->n_pages);
+	if (handle->physical) {
+		sim_ledger_free(handle->physical->dev, kind_of(handle), handle->bytes, false);
+		physical_drop(handle->physical);
+	}
 	sim_handle_remove(&sim.handles, handle);
 	free(handle);
 }
@@ -36,15 +62,23 @@ void sim_vmm_unmap(struct sim_range *mapping)
 	end_if_unused(mapping->handle);
 }
 
+bool sim_vmm_has_memory(const struct sim_range *mapping)
+{
+	return mapping->handle->physical;
+}
+
 char *sim_vmm_bytes(
 	const struct sim_range *mapping, u64 offset, u64 *n_contiguous, unsigned char **dirty)
 {
-	struct sim_device *dev = mapping->handle->dev;
-	u32 page = mapping->handle->pages[offset / SIM_PAGE_BYTES];
+	struct sim_physical *physical = mapping->handle->physical;
+	u32 page;
 
+	if (physical->external)
+		return physical->external->host + offset;
+	page = physical->pages[offset / SIM_PAGE_BYTES];
 	*n_contiguous = SIM_PAGE_BYTES - offset % SIM_PAGE_BYTES;
-	*dirty = &dev->dirty[page];
-	return dev->physical + page * SIM_PAGE_BYTES + offset % SIM_PAGE_BYTES;
+	*dirty = &physical->dev->dirty[page];
+	return physical->dev->physical + page * SIM_PAGE_BYTES + offset % SIM_PAGE_BYTES;
 }
 
 static bool whole_pages(u64 bytes)
@@ -52,33 +86,62 @@ static bool whole_pages(u64 bytes)
 	return bytes > 0 && bytes % SIM_PAGE_BYTES == 0;
 }
 
+/* A new handle, with a reference to the physical memory if it succeeds. */
+static CUresult handle_new(
+	CUmemGenericAllocationHandle *out, struct sim_physical *physical, u64 bytes, bool imported)
+{
+	struct sim_handle *handle = calloc(1, sizeof(*handle));
+
+	if (!handle || !sim_handle_insert(&sim.handles, handle)) {
+		free(handle);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*handle = (struct sim_handle){
+		.physical = physical, .bytes = bytes, .imported = imported, .n_held = 1};
+	if (physical) {
+		physical->n_handles++;
+		sim_ledger_alloc(physical->dev, kind_of(handle), bytes);
+	}
+	*out = (CUmemGenericAllocationHandle)(uintptr_t)handle;
+	return CUDA_SUCCESS;
+}
+
+/* Physical memory with one reference and no pages yet; NULL: no memory. */
+static struct sim_physical *physical_new(
+	struct sim_device *dev, u64 bytes, const CUmemAllocationProp *properties)
+{
+	struct sim_physical *physical = calloc(1, sizeof(*physical));
+
+	if (!physical)
+		return NULL;
+	*physical = (struct sim_physical){.dev = dev,
+		.bytes = bytes,
+		.id = ++sim.last_id,
+		.n_pages = sim_n_pages(bytes),
+		.n_handles = 1,
+		.properties = *properties};
+	return physical;
+}
+
 static CUresult create(
 	CUmemGenericAllocationHandle *out, u64 bytes, const CUmemAllocationProp *properties)
 {
 	struct sim_device *dev = sim_device_get(properties->location.id);
-	struct sim_handle *handle;
+	struct sim_physical *physical;
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (!out || !whole_pages(bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (bytes > dev->total_bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	handle = calloc(1, sizeof(*handle));
-	if (!handle)
+	physical = physical_new(dev, bytes, properties);
+	if (!physical)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*handle = (struct sim_handle){.dev = dev,
-		.bytes = bytes,
-		.n_pages = sim_n_pages(bytes),
-		.n_held = 1,
-		.properties = *properties};
-	handle->pages = sim_pages_new(dev, handle->n_pages);
-	if (!handle->pages || !sim_handle_insert(&sim.handles, handle)) {
-		sim_pages_free(dev, handle->pages, handle->n_pages);
-		free(handle);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	sim_ledger_alloc(dev, CUSIM_VMM, bytes);
-	*out = (CUmemGenericAllocationHandle)(uintptr_t)handle;
-	return CUDA_SUCCESS;
+	physical->pages = sim_pages_new(dev, CUSIM_BY_VMM, physical->n_pages);
+	if (physical->pages)
+		result = handle_new(out, physical, bytes, false);
+	physical_drop(physical);
+	return result;
 }
 
 /* Only device memory is simulated; a failure counts for the device asked for, where there is such a
@@ -106,6 +169,78 @@ static void create_failed(const CUmemAllocationProp *properties)
 	else
 		sim.ledger.failed_elsewhere++;
 }
+
+static CUresult export_fd(
+	int *out, CUmemGenericAllocationHandle value, CUmemAllocationHandleType type, u64 flags)
+{
+	struct sim_handle *handle = handle_get(value);
+	struct sim_physical *physical = handle ? handle->physical : NULL;
+	struct sim_token token;
+
+	if (!out || !physical || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+		!(physical->properties.requestedHandleTypes & type))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!sim_index_get(&sim.physicals, physical->id) &&
+		!sim_index_insert(&sim.physicals, physical->id, physical))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	token = sim_token_of(SIM_TOKEN_PHYSICAL, physical->dev, 0, physical->bytes, physical->id);
+	*out = sim_token_write(&token);
+	return *out >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+/* Memory that another process has; its bytes are not shared. */
+static struct sim_physical *physical_elsewhere(const struct sim_token *token)
+{
+	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = token->device}};
+	struct sim_physical *physical =
+		physical_new(sim_device_get(token->device), token->bytes, &properties);
+
+	if (!physical)
+		return NULL;
+	physical->external = sim_external_new(token->bytes);
+	if (physical->external)
+		return physical;
+	free(physical);
+	return NULL;
+}
+
+static CUresult import_fd(
+	CUmemGenericAllocationHandle *out, const void *os_handle, CUmemAllocationHandleType type)
+{
+	struct sim_physical *physical;
+	struct sim_token token;
+	CUresult result;
+
+	if (!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+		!sim_token_read((int)(intptr_t)os_handle, SIM_TOKEN_PHYSICAL, &token))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!sim_device_get(token.device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (sim_token_mine(&token)) {
+		physical = sim_index_get(&sim.physicals, token.id);
+		return physical ? handle_new(out, physical, token.bytes, true)
+				: CUDA_ERROR_INVALID_VALUE;
+	}
+	physical = physical_elsewhere(&token);
+	if (!physical)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = handle_new(out, physical, token.bytes, true);
+	physical_drop(physical);
+	return result;
+}
+
+#if CUDA_VERSION >= 12010
+static CUresult multicast_create(
+	CUmemGenericAllocationHandle *out, const CUmulticastObjectProp *properties)
+{
+	if (!out || !properties || properties->numDevices == 0 ||
+		properties->numDevices > sim.n_devices || !whole_pages(properties->size) ||
+		properties->flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	return handle_new(out, NULL, properties->size, false);
+}
+#endif
 
 static CUresult release(CUmemGenericAllocationHandle value)
 {
@@ -171,7 +306,8 @@ static CUresult map(
 	if (!reservation || address + bytes > reservation->base + reservation->bytes ||
 		any_mapped(address, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	mapping = sim_range_new(SIM_RANGE_MAPPING, handle->dev, NULL, address, bytes);
+	mapping = sim_range_new(SIM_RANGE_MAPPING, handle->physical ? handle->physical->dev : NULL,
+		NULL, address, bytes);
 	if (!mapping)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	mapping->handle = handle;
@@ -262,9 +398,9 @@ static CUresult properties_get(CUmemAllocationProp *out, CUmemGenericAllocationH
 {
 	struct sim_handle *handle = handle_get(value);
 
-	if (!out || !handle)
+	if (!out || !handle || !handle->physical)
 		return CUDA_ERROR_INVALID_VALUE;
-	*out = handle->properties;
+	*out = handle->physical->properties;
 	return CUDA_SUCCESS;
 }
 
@@ -312,6 +448,26 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
 {
 	return SIM_CALL(NEED_INIT, get_access(flags, location, ptr));
 }
+
+CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
+	CUmemAllocationHandleType handleType, unsigned long long flags)
+{
+	return SIM_CALL(NEED_INIT, export_fd(shareableHandle, handle, handleType, flags));
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
+	CUmemAllocationHandleType shHandleType)
+{
+	return SIM_CALL(NEED_INIT, import_fd(handle, osHandle, shHandleType));
+}
+
+#if CUDA_VERSION >= 12010
+CUresult cuMulticastCreate(
+	CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop)
+{
+	return SIM_CALL(NEED_INIT, multicast_create(mcHandle, prop));
+}
+#endif
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {

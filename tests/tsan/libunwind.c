@@ -1,8 +1,9 @@
 /*
  * Stands in for libunwind.so.8 under ThreadSanitizer: stacks come from glibc's backtrace.
  *
- * Both the real one and ThreadSanitizer put the end of a thread off to the last round of key destructors. ThreadSanitizer's key
- * is older, so the thread's state is gone when libunwind then locks a mutex.
+ * Both the real one and ThreadSanitizer put the end of a thread off to the last round of key
+ * destructors. ThreadSanitizer's key is older, so the thread's state is gone when libunwind then
+ * locks a mutex.
  */
 #include <execinfo.h>
 

@@ -84,7 +84,7 @@ static void test_peaks(void **state)
 	struct overview overview;
 
 	(void)state;
-	assert_int_equal(overview_make(&overview, replay, NULL, 0), 0);
+	assert_int_equal(overview_make(&overview, replay, NULL, 0, NULL), 0);
 	assert_int_equal(overview.n_views, 2);
 	assert_int_equal(overview.views[0].moment.device, 0);
 	assert_int_equal(overview.views[0].time_ns, 30);
@@ -114,7 +114,7 @@ static void test_moments(void **state)
 	struct overview overview;
 
 	(void)state;
-	assert_int_equal(overview_make(&overview, replay, moments, 4), 0);
+	assert_int_equal(overview_make(&overview, replay, moments, 4, NULL), 0);
 	assert_int_equal(overview.views[0].devices[0].tracked_bytes, 6 * PAGE);
 	assert_int_equal(overview.views[0].devices[1].tracked_bytes, PAGE);
 	assert_int_equal(overview.views[0].sites.n_rows, 5);
@@ -124,6 +124,65 @@ static void test_moments(void **state)
 	assert_int_equal(overview.views[3].sites.n_rows, 0);
 	overview_end_from_views(&overview);
 	assert_int_equal(overview.end.n_rows, 5 + 3 + 4);
+	overview_release(&overview);
+	replay_close(replay);
+}
+
+/* Stacks 11 and 12 are of one owner, 13 and 14 of another, and the rest is not known. */
+static const char *label(void *user, const struct model *model, uint64_t stack_id)
+{
+	(void)user;
+	(void)model;
+	return stack_id <= 12 ? "one" : stack_id <= 14 ? "other" : NULL;
+}
+
+static void check_owner(const struct overview *overview, size_t i, int device, const char *owner,
+	uint64_t peak_bytes, uint64_t live_bytes, uint64_t n_frees)
+{
+	const struct owner_row *row = overview->owners.rows[i];
+
+	assert_int_equal(row->device, device);
+	assert_string_equal(row->owner ? row->owner : "unknown", owner);
+	assert_int_equal(row->totals.peak_live_bytes, peak_bytes);
+	assert_int_equal(row->totals.live_bytes, live_bytes);
+	assert_int_equal(row->totals.n_frees, n_frees);
+}
+
+/* Peaks of owners need not fall together with that of the device, nor lie before it. */
+static void test_owners(void **state)
+{
+	const struct owner_source source = {label, NULL};
+	const struct replay_moment start = {REPLAY_AT_TIME, 0, 15};
+	struct replay *replay;
+	struct overview overview;
+	struct story story;
+
+	(void)state;
+	begin(&story);
+	alloc(&story, 10, VT_KIND_LINEAR, 0, 0x10000000, 2 * PAGE, 11);
+	alloc(&story, 20, VT_KIND_POOL, 0, 0x20000000, PAGE, 12);
+	alloc(&story, 25, VT_KIND_MANAGED, 0, 0x70000000, 9 * PAGE, 11);
+	alloc(&story, 26, VT_KIND_PINNED, -1, 0x80000000, 9 * PAGE, 11);
+	alloc(&story, 30, VT_KIND_LINEAR, 0, 0x30000000, 7 * PAGE, 13);
+	alloc(&story, 40, VT_KIND_LINEAR, 1, 0x40000000, PAGE, 14);
+	give_back(&story, 50, 0x30000000);
+	alloc(&story, 60, VT_KIND_LINEAR, 0, 0x30000000, 2 * PAGE, 12);
+	alloc(&story, 70, VT_KIND_LINEAR, 0, 0x50000000, 4 * PAGE, 15);
+	give_back(&story, 80, 0x20000000);
+	replay = end(&story);
+	assert_int_equal(overview_make(&overview, replay, &start, 1, &source), 0);
+	assert_int_equal(overview.views[0].devices[0].tracked_bytes, 2 * PAGE);
+	assert_true(overview.owners_known);
+	assert_int_equal(overview.owners.n_rows, 4);
+	check_owner(&overview, 0, 0, "other", 7 * PAGE, 0, 1);
+	check_owner(&overview, 1, 0, "one", 5 * PAGE, 4 * PAGE, 1);
+	check_owner(&overview, 2, 0, "unknown", 4 * PAGE, 4 * PAGE, 0);
+	check_owner(&overview, 3, 1, "other", PAGE, PAGE, 0);
+	assert_int_equal(overview.owners.rows[1]->totals.n_allocs, 3);
+	overview_release(&overview);
+	assert_int_equal(overview_make(&overview, replay, NULL, 0, NULL), 0);
+	assert_false(overview.owners_known);
+	assert_int_equal(overview.owners.n_rows, 0);
 	overview_release(&overview);
 	replay_close(replay);
 }
@@ -167,7 +226,7 @@ static void test_teardown_is_last(void **state)
 				    .time_ns = 20, .action = VT_CONTEXT_DESTROY, .context_id = 1});
 	alloc(&story, 30, VT_KIND_LINEAR, 0, 0x10000000, PAGE, 12);
 	replay = end(&story);
-	assert_int_equal(overview_make(&overview, replay, NULL, 0), 0);
+	assert_int_equal(overview_make(&overview, replay, NULL, 0, NULL), 0);
 	assert_int_equal(overview.end.n_rows, 2);
 	assert_int_equal(overview.end.rows[0].stack_id, 12);
 	assert_false(overview.end.rows[0].teardown);
@@ -204,7 +263,7 @@ static void test_copies_and_failures(void **state)
 	failure.bytes = 8;
 	vt_put_failure(story.lane, &failure);
 	replay = end(&story);
-	assert_int_equal(overview_make(&overview, replay, NULL, 0), 0);
+	assert_int_equal(overview_make(&overview, replay, NULL, 0, NULL), 0);
 	assert_int_equal(overview.n_copies, 2);
 	assert_int_equal(overview.copies[0]->key.stack_id, 2);
 	total = &overview.copy_totals[VT_DIR_H2D][MODEL_HOST_PAGEABLE];
@@ -412,6 +471,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_peaks),
 		cmocka_unit_test(test_moments),
+		cmocka_unit_test(test_owners),
 		cmocka_unit_test(test_filter),
 		cmocka_unit_test(test_teardown_is_last),
 		cmocka_unit_test(test_copies_and_failures),

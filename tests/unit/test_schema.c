@@ -123,11 +123,16 @@ static void older_records_lack_fields(void **state)
 
 	(void)state;
 	forge_begin(&forged,
-		"8 stack N:stack_id\n17 free T:time_ns N:api_id\n7 module T:time_ns N:bias\n");
+		"8 stack N:stack_id\n17 free T:time_ns N:api_id\n7 module T:time_ns N:bias\n"
+		"30 access T:time_ns N:api_id A:address N:bytes S:device N:flags N:result\n");
+	/* Something to be left over from the record before. */
+	NUMBERS(&forged, 30, vt_zigzag(0), 1, vt_zigzag(2), 3, vt_zigzag(4), 5, 6);
 	NUMBERS(&forged, 17, vt_zigzag(3), 9);
 	NUMBERS(&forged, 8, 4);
 	NUMBERS(&forged, 7, vt_zigzag(0), 77);
 	reader = forge_end(&forged);
+	assert_int_equal(vt_reader_next(reader, &record), 1);
+	assert_int_equal(record.access.result, 6);
 	assert_int_equal(vt_reader_next(reader, &record), 1);
 	assert_memory_equal(&record.free, &nothing, sizeof(nothing));
 	assert_int_equal(vt_reader_next(reader, &record), 1);
@@ -139,6 +144,33 @@ static void older_records_lack_fields(void **state)
 	assert_int_equal(vt_reader_next(reader, &record), 0);
 	assert_true(damage_is_none(vt_reader_damage(reader)));
 	vt_reader_close(reader);
+}
+
+/* A text or a list that claims more than its chunk holds ends the chunk. */
+static void lengths_stay_inside_the_chunk(void **state)
+{
+	static const uint64_t lengths[] = {3, 200, VT_CHUNK_BYTES, 1ull << 32, UINT64_MAX};
+	static struct forged forged;
+	struct vt_record record;
+	struct vt_reader *reader;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		for (int list = 0; list < 2; list++) {
+			forge_begin(
+				&forged, "8 stack N:stack_id T:time_ns L:frames\n61 note X:text\n");
+			NUMBERS(&forged, 61, 1, 'n');
+			if (list)
+				NUMBERS(&forged, 8, 1, 0, lengths[i], 1, 2);
+			else
+				NUMBERS(&forged, 61, lengths[i], 'a', 'b');
+			reader = forge_end(&forged);
+			assert_int_equal(vt_reader_next(reader, &record), 1);
+			assert_int_equal(vt_reader_next(reader, &record), 0);
+			assert_int_equal(vt_reader_damage(reader)->n_chunks_cut, 1);
+			vt_reader_close(reader);
+		}
+	}
 }
 
 /* A record that the trace's own schema lacks ends the chunk: its length cannot be known. */
@@ -230,6 +262,7 @@ int main(void)
 		cmocka_unit_test(newer_records_are_skipped),
 		cmocka_unit_test(newer_fields_are_skipped),
 		cmocka_unit_test(older_records_lack_fields),
+		cmocka_unit_test(lengths_stay_inside_the_chunk),
 		cmocka_unit_test(records_outside_the_schema_end_a_chunk),
 		cmocka_unit_test(wrong_schemas_are_refused),
 		cmocka_unit_test(schema_text_matches_the_tables),

@@ -113,8 +113,8 @@ static void chunks_follow_one_another(void **state)
 
 	(void)state;
 	trace_begin(&writer, PATH, mapped);
-	lane = vt_writer_lane(&writer, 5, 0);
-	for (unsigned int n = 0; atomic_load(&writer.header->n_chunks) < 20; n++)
+	lane = vt_writer_lane(&writer, 5, 77);
+	for (unsigned int n = 77; atomic_load(&writer.header->n_chunks) < 20; n++)
 		assert_int_equal(put_alloc(lane, n, n, 1), 0);
 	trace_end(&writer);
 	data = file_read(PATH, &bytes);
@@ -125,6 +125,7 @@ static void chunks_follow_one_another(void **state)
 		assert_int_equal(chunk->magic, VT_CHUNK_MAGIC);
 		assert_int_equal(chunk->lane, 0);
 		assert_int_equal(chunk->tid, 5);
+		assert_true(i ? chunk->base_time_ns > 77 : chunk->base_time_ns == 77);
 		assert_int_equal(chunk->sealed, i + 1 < n_chunks);
 		if (chunk->sealed)
 			assert_true(chunk->checksum ==

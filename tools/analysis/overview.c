@@ -27,9 +27,26 @@ static void keep_peak_sites(struct site_list *list, int device)
 	list->n_rows = kept;
 }
 
+/* The pass over the trace that fills an overview. */
+struct filling {
+	struct overview *overview;
+	const struct owner_source *owners;
+};
+
+/* Stacks are taken from the whole trace: what defines one may come behind its first use. */
+static struct model_totals *group(
+	void *user, const struct model *model, const struct model_site_key *key)
+{
+	const struct filling *filling = user;
+	const struct model *whole = filling->overview->replay->model;
+
+	return owner_list_group(&filling->overview->owners, filling->owners,
+		model_stack_find(whole, key->stack_id) ? whole : model, key);
+}
+
 static void visit(void *user, const struct model *model, size_t i)
 {
-	struct overview *overview = user;
+	struct overview *overview = ((struct filling *)user)->overview;
 	struct view *view = &overview->views[i];
 	const struct model_device *device = model_device_find(model, view->moment.device);
 
@@ -109,12 +126,13 @@ static void take_failures(struct overview *overview, const struct model *model)
 }
 
 int overview_make(struct overview *overview, struct replay *replay,
-	const struct replay_moment *moments, size_t n)
+	const struct replay_moment *moments, size_t n, const struct owner_source *owners)
 {
+	struct filling filling = {overview, owners};
 	struct replay_moment *peaks = NULL;
 	int error;
 
-	*overview = (struct overview){.replay = replay};
+	*overview = (struct overview){.replay = replay, .owners_known = owners != NULL};
 	if (!moments) {
 		n = peaks_of(replay->model, &peaks);
 		moments = peaks;
@@ -123,7 +141,7 @@ int overview_make(struct overview *overview, struct replay *replay,
 	overview->views = memory_new(n, sizeof(*overview->views));
 	for (size_t i = 0; i < n; i++)
 		overview->views[i].moment = moments[i];
-	error = replay_visit(replay, moments, n, visit, overview);
+	error = replay_visit(replay, moments, n, visit, owners ? group : NULL, &filling);
 	free(peaks);
 	if (error) {
 		overview_release(overview);
@@ -133,6 +151,7 @@ int overview_make(struct overview *overview, struct replay *replay,
 	site_list_add_live(&overview->end, replay->model);
 	site_list_add_teardown(&overview->end, replay->model);
 	site_list_sort(&overview->end);
+	owner_list_sort(&overview->owners);
 	take_copies(overview, replay->model);
 	take_failures(overview, replay->model);
 	return 0;
@@ -155,5 +174,6 @@ void overview_release(struct overview *overview)
 	site_list_release(&overview->end);
 	free(overview->copies);
 	free(overview->failures);
+	owner_list_release(&overview->owners);
 	*overview = (struct overview){0};
 }

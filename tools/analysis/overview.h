@@ -6,6 +6,7 @@
 #define VRAMTRACE_ANALYSIS_OVERVIEW_H
 
 #include "analysis/facts.h"
+#include "analysis/owners.h"
 #include "analysis/sites.h"
 #include "model/replay.h"
 
@@ -44,13 +45,17 @@ struct overview {
 	struct copy_total copy_totals[VT_N_DIRECTIONS][MODEL_N_HOST_KINDS];
 	const struct model_failure **failures; /* most calls first */
 	size_t n_failures;
+	bool owners_known; /* they were asked for */
+	struct owner_list owners;
 };
 
 /* Makes the overview of replay, which must outlive it and stay at rest, with a view for each of the
- * n moments; moments NULL: the peak of each device that has one. Returns 0, with *overview to be
- * freed by overview_release, or VT_E_NO_MEMORY. */
+ * n moments; moments NULL: the peak of each device that has one. owners NULL: they are not asked
+ * for, which may save most of a pass over the trace. Returns 0, with *overview to be freed by
+ * overview_release, or VT_E_NO_MEMORY. */
 int overview_make(struct overview *overview, struct replay *replay,
-	const struct replay_moment *moments, size_t n);
+	const struct replay_moment *moments, size_t n, const struct owner_source *owners);
+
 /* Puts the sites of the views, in their order, in the place of those at the end. */
 void overview_end_from_views(struct overview *overview);
 

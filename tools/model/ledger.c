@@ -129,20 +129,39 @@ static void site_add(struct model_site *site, uint64_t bytes, uint64_t time_ns, 
 	site->tids[low] = tid;
 }
 
+static void totals_add(struct model_totals *totals, uint64_t bytes)
+{
+	totals->live_bytes += bytes;
+	totals->n_live++;
+	totals->n_allocs++;
+	totals->alloc_bytes += bytes;
+	if (totals->live_bytes > totals->peak_live_bytes)
+		totals->peak_live_bytes = totals->live_bytes;
+}
+
+static void totals_remove(struct model_totals *totals, uint64_t bytes, bool teardown)
+{
+	totals->live_bytes -= bytes;
+	totals->n_live--;
+	if (teardown) {
+		totals->n_teardown++;
+		totals->teardown_bytes += bytes;
+	} else {
+		totals->n_frees++;
+		totals->free_bytes += bytes;
+	}
+}
+
 void ledger_add(struct model *model, struct model_block *block, uint64_t stack_id, uint64_t time_ns,
 	uint32_t tid)
 {
 	struct model_device *device = block->device;
-	struct model_totals *totals = &device->kinds[block->kind];
 
 	block->site = model_site_of(model, stack_id, device, block->kind);
 	site_add(block->site, block->bytes, time_ns, tid);
-	totals->live_bytes += block->bytes;
-	totals->n_live++;
-	totals->n_allocs++;
-	totals->alloc_bytes += block->bytes;
-	if (totals->live_bytes > totals->peak_live_bytes)
-		totals->peak_live_bytes = totals->live_bytes;
+	totals_add(&device->kinds[block->kind], block->bytes);
+	if (block->site->group)
+		totals_add(block->site->group, block->bytes);
 	book(model, block, true);
 	if (device->tracked_bytes > device->peak_tracked_bytes) {
 		device->peak_tracked_bytes = device->tracked_bytes;
@@ -153,20 +172,14 @@ void ledger_add(struct model *model, struct model_block *block, uint64_t stack_i
 
 void ledger_remove(struct model *model, struct model_block *block, bool teardown)
 {
-	struct model_totals *totals = &block->device->kinds[block->kind];
-
-	totals->live_bytes -= block->bytes;
-	totals->n_live--;
+	totals_remove(&block->device->kinds[block->kind], block->bytes, teardown);
+	if (block->site->group)
+		totals_remove(block->site->group, block->bytes, teardown);
 	block->site->live_bytes -= block->bytes;
 	block->site->n_live--;
 	if (teardown) {
-		totals->n_teardown++;
-		totals->teardown_bytes += block->bytes;
 		block->site->n_teardown++;
 		block->site->teardown_bytes += block->bytes;
-	} else {
-		totals->n_frees++;
-		totals->free_bytes += block->bytes;
 	}
 	book(model, block, false);
 }

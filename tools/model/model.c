@@ -23,6 +23,12 @@ struct model *model_new(void)
 	return model;
 }
 
+void model_group_sites(struct model *model, model_grouper *grouper, void *user)
+{
+	model->grouper = grouper;
+	model->grouper_user = user;
+}
+
 /* Frees a uthash table of plain items. */
 #define FREE_TABLE(type, head, also)                                                               \
 	do {                                                                                       \
@@ -120,6 +126,8 @@ struct model_site *model_site_of(
 		return site;
 	site = memory_new(1, sizeof(*site));
 	site->key = key;
+	if (model->grouper)
+		site->group = model->grouper(model->grouper_user, model, &key);
 	HASH_ADD(hh, model->sites, key, sizeof(site->key), site);
 	return site;
 }

@@ -90,8 +90,15 @@ struct model_site {
 	size_t n_tids;
 	size_t tids_room;
 	uint32_t last_tid;
+	struct model_totals *group; /* booked too, see model_group_sites; NULL: none */
 	UT_hash_handle hh;
 };
+
+struct model;
+
+/* The group of a site that was just made, or NULL. */
+typedef struct model_totals *model_grouper(
+	void *user, const struct model *model, const struct model_site_key *key);
 
 /* Something live: an allocation, or physical memory behind a VMM handle. */
 struct model_block {
@@ -230,6 +237,8 @@ struct model {
 	struct model_device host;
 
 	struct model_site *sites;
+	model_grouper *grouper;
+	void *grouper_user;
 	struct model_failure *failures;
 	struct model_copy *copies;
 	struct model_stack *stacks;
@@ -253,6 +262,11 @@ struct model {
 /* An empty model; model_free releases it. */
 struct model *model_new(void);
 void model_free(struct model *model);
+
+/* Has what the sites hold booked in groups as well: grouper is called for each site when it is new,
+ * and the books it returns, which stay its own, must live as long as the model. For an empty model.
+ */
+void model_group_sites(struct model *model, model_grouper *grouper, void *user);
 
 /* Takes in the next record. Records must come in the order of time, as a reader gives them; texts
  * of record must stay valid as long as the model. Any record is taken: what makes no sense is

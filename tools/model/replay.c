@@ -128,6 +128,7 @@ struct visit {
 	bool *done;
 	size_t n_waiting; /* moments before the end that are not done */
 	replay_visitor *visitor;
+	model_grouper *grouper; /* NULL: none */
 	void *user;
 };
 
@@ -167,7 +168,7 @@ static void visit_after(
 	}
 }
 
-/* Replays into a model of its own up to the last moment that is waited for. */
+/* Replays into a model of its own up to the last moment that is waited for, or to the end. */
 static int visit_pass(struct replay *replay, struct visit *visit)
 {
 	struct progress progress = {.start_ns = now_ns()};
@@ -175,7 +176,8 @@ static int visit_pass(struct replay *replay, struct visit *visit)
 	struct vt_record record;
 	int found = 1, error = vt_reader_rewind(replay->reader);
 
-	while (!error && visit->n_waiting &&
+	model_group_sites(model, visit->grouper, visit->user);
+	while (!error && (visit->n_waiting || visit->grouper) &&
 		(found = vt_reader_next(replay->reader, &record)) == 1) {
 		visit_before(visit, model, &record);
 		model_apply(model, &record);
@@ -188,9 +190,10 @@ static int visit_pass(struct replay *replay, struct visit *visit)
 }
 
 int replay_visit(struct replay *replay, const struct replay_moment *moments, size_t n,
-	replay_visitor *visitor, void *user)
+	replay_visitor *visitor, model_grouper *grouper, void *user)
 {
-	struct visit visit = {.moments = moments, .n = n, .visitor = visitor, .user = user};
+	struct visit visit = {
+		.moments = moments, .n = n, .visitor = visitor, .grouper = grouper, .user = user};
 	int error = 0;
 
 	visit.peaks = memory_new(n, sizeof(*visit.peaks));
@@ -202,7 +205,7 @@ int replay_visit(struct replay *replay, const struct replay_moment *moments, siz
 		visit.peaks[i] = device ? device->peak_tracked_bytes : 0;
 		visit.n_waiting += moments[i].at != REPLAY_AT_END;
 	}
-	if (visit.n_waiting)
+	if (visit.n_waiting || grouper)
 		error = visit_pass(replay, &visit);
 	for (size_t i = 0; i < n && !error; i++)
 		if (!visit.done[i])

@@ -47,9 +47,10 @@ int replay_again(struct replay *replay, replay_observer *observer, void *user);
 struct model *replay_take_model(struct replay *replay);
 
 /* Calls visitor once for each of the n moments, in the order of time, with another model that is
- * replayed as far as needed; replay->model is only read. */
+ * replayed as far as needed; replay->model is only read. With a grouper that model is replayed to
+ * the end, its sites grouped (model_group_sites); the grouper is called with user, too. */
 int replay_visit(struct replay *replay, const struct replay_moment *moments, size_t n,
-	replay_visitor *visitor, void *user);
+	replay_visitor *visitor, model_grouper *grouper, void *user);
 
 /* Shows on a terminal's stderr, for passes that take over two seconds, how far they are. Off at the
  * start. */

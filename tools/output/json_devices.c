@@ -86,7 +86,31 @@ static void put_device_end(struct json *json, const struct model_device *device)
 	json_close(json, '}');
 }
 
-static void put_one_device(struct json *json, const struct model_device *device, size_t trace)
+static void put_owners(struct json *json, const struct overview *overview, int device)
+{
+	if (!overview->owners_known) {
+		json_null(json, "owners");
+		return;
+	}
+	json_open(json, "owners", '[');
+	for (size_t i = 0; i < overview->owners.n_rows; i++) {
+		const struct owner_row *row = overview->owners.rows[i];
+
+		if (row->device != device)
+			continue;
+		json_open(json, NULL, '{');
+		json_string(json, "owner", row->owner);
+		json_number(json, "allocations", row->totals.n_allocs);
+		json_number(json, "frees", row->totals.n_frees);
+		json_number(json, "live_bytes", row->totals.live_bytes);
+		json_number(json, "peak_bytes", row->totals.peak_live_bytes);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+static void put_one_device(struct json *json, const struct report_trace *trace, size_t index,
+	const struct model_device *device)
 {
 	uint64_t n_allocs = 0, n_frees = 0, alloc_bytes = 0;
 
@@ -96,7 +120,7 @@ static void put_one_device(struct json *json, const struct model_device *device,
 		alloc_bytes += device->kinds[kind].alloc_bytes;
 	}
 	json_open(json, NULL, '{');
-	json_number(json, "trace", trace);
+	json_number(json, "trace", index);
 	json_number_or_null(json, "ordinal", device->ordinal >= 0, (uint64_t)device->ordinal);
 	json_text_or_null(json, "name", device->name);
 	put_uuid(json, device->uuid);
@@ -112,6 +136,7 @@ static void put_one_device(struct json *json, const struct model_device *device,
 		json, "most_used_bytes", device->most_used.seen, device->most_used.used_bytes);
 	put_device_end(json, device);
 	put_kinds(json, device);
+	put_owners(json, trace->overview, device->ordinal);
 	json_number(json, "allocations", n_allocs);
 	json_number(json, "frees", n_frees);
 	json_number(json, "bytes_allocated", alloc_bytes);
@@ -135,9 +160,9 @@ void json_devices(struct json *json, const struct report_trace *traces, size_t n
 		const struct model *model = traces[i].overview->replay->model;
 
 		for (size_t k = 0; k < model->n_devices; k++)
-			put_one_device(json, model->devices[k], i);
+			put_one_device(json, &traces[i], i, model->devices[k]);
 		if (is_used(&model->unknown))
-			put_one_device(json, &model->unknown, i);
+			put_one_device(json, &traces[i], i, &model->unknown);
 	}
 	json_close(json, ']');
 }

@@ -4,7 +4,8 @@
 
 #include "output/line.h"
 
-#define STACK_INDENT 6u
+#define STACK_INDENT  6u
+#define OWNER_COLUMNS 20u
 
 static void put_row(
 	const struct style *style, const struct stack_source *source, const struct site_row *row)
@@ -78,6 +79,32 @@ static void put_heading(
 	fputs("\n\n", style->out);
 }
 
+/* Who took how much of the device over the whole trace. */
+static void put_owners(const struct style *style, const struct owner_list *owners, int device)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < owners->n_rows; i++) {
+		const struct owner_row *row = owners->rows[i];
+		const char *owner = row->owner ? row->owner : "(no stack recorded)";
+
+		if (row->device != device || !row->totals.peak_live_bytes)
+			continue;
+		fprintf(style->out, "%10s  at most  ",
+			format_bytes(row->totals.peak_live_bytes).text);
+		style_put_cut(style, owner, OWNER_COLUMNS, true);
+		fprintf(style->out, "  %s %s, %s %s; %s live at the end\n",
+			format_count(row->totals.n_allocs).text,
+			line_plural(row->totals.n_allocs, "allocation", "allocations"),
+			format_count(row->totals.n_frees).text,
+			line_plural(row->totals.n_frees, "free", "frees"),
+			format_bytes(row->totals.live_bytes).text);
+		any = true;
+	}
+	if (any)
+		fputc('\n', style->out);
+}
+
 void sites_text_views(const struct style *style, const struct report_trace *trace)
 {
 	const struct overview *overview = trace->overview;
@@ -86,6 +113,8 @@ void sites_text_views(const struct style *style, const struct report_trace *trac
 	fputc('\n', style->out);
 	for (size_t i = 0; i < overview->n_views; i++) {
 		put_heading(style, trace, &overview->views[i]);
+		if (overview->views[i].moment.at == REPLAY_AT_PEAK)
+			put_owners(style, &overview->owners, overview->views[i].moment.device);
 		put_list(style, trace, &overview->views[i].sites, "Nothing was live.");
 	}
 	if (!overview->n_views)

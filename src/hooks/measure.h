@@ -1,0 +1,31 @@
+/*
+ * Device memory that goes without being allocated, measured as the change of free memory across the call that takes it. A
+ * measurement during which any thread allocated or freed is thrown away: a gap in the account is better than a wrong entry.
+ */
+#ifndef VRAMTRACE_HOOKS_MEASURE_H
+#define VRAMTRACE_HOOKS_MEASURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hooks/nvml.h"
+#include "record/events.h"
+
+struct measurement {
+	bool valid;
+	uint64_t free_bytes;
+	uint64_t n_changes;
+};
+
+/* Before the call: free memory of the context current to this thread. Nothing when it is not to be recorded. Keeps errno. */
+struct measurement measure_begin(void);
+
+/* After the event of the call. */
+void measure_end(const struct call *call, const struct measurement *before, enum vt_cause cause);
+
+/* The same for a call that makes a context, where the driver cannot be asked: by NVML. Also notes what others use. Only if
+ * wanted, otherwise nothing is read. */
+struct nvml_reading measure_context_begin(int device, bool wanted);
+void measure_context_end(const struct call *call, int device, const struct nvml_reading *before);
+
+#endif
