@@ -57,7 +57,7 @@ def check_report(report, path):
     assert report["unknown_frees"] == 0, report["unknown_frees"]
     # A thread may be killed between a free and its record, when another thread already has the address.
     assert report["missed_frees"] <= N_THREADS, report["missed_frees"]
-    for device in report["devices"]:
+    for device in (report["devices"] or []):
         for name, kind in device["kinds"].items():
             assert 0 <= kind["live_bytes"] <= kind["peak_live_bytes"], (name, kind)
             assert kind["live"] == kind["allocations"] - kind["frees"] - kind["freed_at_teardown"], (name, kind)

@@ -8,6 +8,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,8 @@
 
 typedef int alloc_function(CUdeviceptr *pointer, size_t bytes);
 typedef CUresult get_function(const char *, void **, int, cuuint64_t);
-typedef CUresult get_function_v2(
-	const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+/* The last is CUdriverProcAddressQueryResult, which headers have from 12.0 on. */
+typedef CUresult get_function_v2(const char *, void **, int, cuuint64_t, int *);
 
 static void *driver;  /* handle of libcuda.so.1 */
 static void *library; /* handle of the second argument */
@@ -173,7 +174,7 @@ static void only_decoy(void)
 
 static void ask(int api, void *get, const char *name, int version, cuuint64_t flags)
 {
-	CUdriverProcAddressQueryResult status = 77;
+	int status = 77;
 	void *found = (void *)-1;
 	int result;
 
@@ -187,15 +188,19 @@ static void ask(int api, void *get, const char *name, int version, cuuint64_t fl
 	if (found == (void *)-1)
 		found = NULL;
 	printf("v%d %s %d %d: %d, %s, status %d\n", api, name, version, (int)flags, result,
-		owner(found), (int)status);
+		owner(found), status);
 }
 
-static void *get_alloc(void *get, const char *name, int version)
+static bool has_v2; /* the look-up has its second form: the driver is of 12.0 or newer */
+
+static void *get_one(void *get, const char *name, int version)
 {
 	void *found = NULL;
 
 	errno = ODD_ERRNO;
-	check_errno("cuGetProcAddress", ((get_function_v2 *)get)(name, &found, version, 0, NULL));
+	check_errno("cuGetProcAddress",
+		has_v2 ? ((get_function_v2 *)get)(name, &found, version, 0, NULL)
+		       : ((get_function *)get)(name, &found, version, 0));
 	return found;
 }
 
@@ -209,17 +214,22 @@ static void by_get_proc_address(void)
 	start(RTLD_LOCAL);
 	get = look(driver, "cuGetProcAddress");
 	get_v2 = look(driver, "cuGetProcAddress_v2");
+	has_v2 = get_v2 != NULL;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		for (size_t j = 0; j < sizeof(versions) / sizeof(*versions); j++)
 			for (cuuint64_t flags = 0; flags < 3; flags++) {
 				ask(1, get, names[i], versions[j], flags);
+				if (!has_v2)
+					continue;
 				ask(2, get_v2, names[i], versions[j], flags);
 				ask(3, get_v2, names[i], versions[j], flags);
 			}
-	use("cuGetProcAddress", get_alloc(get_v2, "cuMemAlloc", 3020));
+	if (has_v2)
+		get = get_v2;
+	use("cuGetProcAddress", get_one(get, "cuMemAlloc", 3020));
 	/* The look-up found by itself looks up as well. */
 	use("cuGetProcAddress twice",
-		get_alloc(get_alloc(get_v2, "cuGetProcAddress", 12000), "cuMemAlloc", 12000));
+		get_one(get_one(get, "cuGetProcAddress", 12000), "cuMemAlloc", 12000));
 }
 
 int main(int argc, char **argv)

@@ -3,20 +3,24 @@
  * route has, hand memory to each other, make calls that must fail, and leave some memory live at
  * the end.
  *
- *   random_calls --calls N --threads N --devices N --seed N [--route NAME]
+ *   random_calls --calls N --threads N --devices N --seed N [--route NAME] [--families basic|all]
  *
  * The route is linked in; naming another one is an error. Exit status 0: all calls ended as they
- * should, and the bytes read back were those written; 1: not; 2: usage.
+ * should, the bytes read back were those written, and the simulated driver agrees on what is live
+ * at the end; 1: not; 2: usage. --families all adds arrays, boxes, batches, graphs, shared memory
+ * and the rest of the API to the basic families.
  *
  * A thread sees a call end after it happened and begin before, so nobody outside can know the peak
  * of live bytes if it lies among frees of other threads. It does not here: in the mixed phases each
  * kind stays at or below a cap on each device, and between them lies a summit where all threads
  * allocate beyond the cap and nobody frees.
  */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cusim.h"
 #include "random_program.h"
 
 #define N_SHARED 64
@@ -32,14 +36,17 @@ static bool is_host(const struct object *o)
 	return o->kind == PINNED || o->kind == REGISTERED;
 }
 
-/* One of the thread's objects: device memory of its device, or host memory, or NULL after some
- * tries. */
-static struct object *pick(struct thread *t, bool host)
+bool object_is_memory(const struct object *o)
+{
+	return o->kind != ARRAY && (o->kind != SHARED || o->share != SHARE_IMPORT);
+}
+
+struct object *thread_pick(struct thread *t, bool host)
 {
 	for (int tries = 0; tries < 8 && t->n_objects; tries++) {
 		struct object *o = &t->objects[thread_below(t, t->n_objects)];
 
-		if (is_host(o) == host && (host || o->device == t->device))
+		if (is_host(o) == host && (host || (o->device == t->device && object_is_memory(o))))
 			return o;
 	}
 	return NULL;
@@ -80,7 +87,7 @@ static u64 address_of(const void *p)
  * out. */
 static void copy_host(struct thread *t, struct object *o, bool to_device)
 {
-	struct object *host = thread_below(t, 2) ? pick(t, true) : NULL;
+	struct object *host = thread_below(t, 2) ? thread_pick(t, true) : NULL;
 	u64 n = 1 + thread_below(
 			    t, at_most(o->bytes, host ? at_most(host->bytes, MAX_COPY) : MAX_COPY));
 	unsigned char *bytes = host ? (unsigned char *)(uintptr_t)host->address : t->buffer;
@@ -99,7 +106,7 @@ static void copy_host(struct thread *t, struct object *o, bool to_device)
 
 static void copy_device(struct thread *t, struct object *from)
 {
-	struct object *to = pick(t, false);
+	struct object *to = thread_pick(t, false);
 	u64 n;
 
 	if (!to || to == from)
@@ -116,7 +123,8 @@ static void copy_peer(struct thread *t, const struct object *from)
 	struct copy c = {
 		.direction = COPY_P2P, .src_device = from->device, .dst_device = to->device};
 
-	if (is_host(to) || to->device == from->device || to->kind == VMM || from->kind == VMM)
+	if (is_host(to) || to->device == from->device || to->kind == VMM || from->kind == VMM ||
+		!object_is_memory(to))
 		return;
 	c.bytes = 1 + thread_below(t, at_most(at_most(from->bytes, to->bytes), MAX_COPY));
 	c.src = from->address;
@@ -127,7 +135,7 @@ static void copy_peer(struct thread *t, const struct object *from)
 
 static void copy_something(struct thread *t)
 {
-	struct object *o = pick(t, false);
+	struct object *o = thread_pick(t, false);
 
 	if (thread_below(t, 16) == 0) { /* between host memories */
 		u64 half = MAX_COPY / 2;
@@ -155,7 +163,7 @@ static void copy_something(struct thread *t)
 
 static void set_something(struct thread *t)
 {
-	struct object *o = pick(t, false);
+	struct object *o = thread_pick(t, false);
 	struct set s;
 
 	if (!o)
@@ -231,12 +239,21 @@ static void visit(struct thread *t)
 	memory_unclaim(LINEAR, device, bytes);
 }
 
+static int n_kinds(void)
+{
+	return options.all_families ? N_KINDS : N_BASIC_KINDS;
+}
+
 static void do_something(struct thread *t)
 {
 	u64 what = thread_below(t, 100);
 
+	if (options.all_families && thread_below(t, 5) < 2) {
+		wide_something(t);
+		return;
+	}
 	if (what < 28)
-		thread_make(t, (enum kind)thread_below(t, N_KINDS), thread_bytes(t), false);
+		thread_make(t, (enum kind)thread_below(t, (u64)n_kinds()), thread_bytes(t), false);
 	else if (what < 50 && t->n_objects)
 		thread_end(t, thread_below(t, t->n_objects));
 	else if (what < 55 && t->n_objects)
@@ -262,7 +279,7 @@ static void climb(struct thread *t)
 {
 	for (int device = 0; device < options.n_devices; device++) {
 		thread_use(t, device);
-		for (int kind = 0; kind < N_KINDS; kind++)
+		for (int kind = 0; kind < n_kinds(); kind++)
 			while (kind != PITCHED && !memory_is_beyond(kind, device))
 				thread_make(t, kind, 2 * MIB + thread_below(t, MIB), true);
 	}
@@ -291,7 +308,7 @@ static void usage(const char *why)
 {
 	fprintf(stderr,
 		"random_calls: %s\nusage: random_calls [--calls N] [--threads N] [--devices N] "
-		"[--seed N] [--route %s]\n",
+		"[--seed N] [--route %s] [--families basic|all]\n",
 		why, route.name);
 	exit(2);
 }
@@ -321,9 +338,53 @@ static void parse(int argc, char **argv)
 			options.n_devices = (int)number(value, 1, MAX_DEVICES);
 		else if (!strcmp(name, "--seed"))
 			options.seed = number(value, 0, UINT64_MAX);
+		else if (!strcmp(name, "--families") && !strcmp(value, "all") && route.wide)
+			options.all_families = true;
+		else if (!strcmp(name, "--families") && !strcmp(value, "basic"))
+			options.all_families = false;
 		else if (strcmp(name, "--route") || strcmp(value, route.name))
 			usage("unknown option, or a route that is not linked in");
 	}
+}
+
+/* Where the driver is the simulated one: does it agree on what is live. */
+static bool driver_agrees(void)
+{
+	static const int kinds[N_KINDS] = {[LINEAR] = CUSIM_LINEAR,
+		[PITCHED] = -1,
+		[MANAGED] = CUSIM_MANAGED,
+		[PINNED] = CUSIM_PINNED,
+		[REGISTERED] = CUSIM_REGISTERED,
+		[POOL] = CUSIM_POOL,
+		[VMM] = CUSIM_VMM,
+		[ARRAY] = CUSIM_ARRAY,
+		[SHARED] = CUSIM_SHARED,
+		[GRAPH] = CUSIM_GRAPH};
+	static struct cusim_ledger ledger;
+	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+	__typeof__(cusim_ledger_get) *get = NULL;
+	bool agrees = true;
+
+	if (driver)
+		*(void **)&get = dlsym(driver, "cusim_ledger_get");
+	if (!get)
+		return true;
+	get(&ledger);
+	for (int device = 0; device < options.n_devices; device++) {
+		for (int kind = 0; kind < N_KINDS; kind++) {
+			u64 here = memory_live((enum kind)kind, device), there;
+
+			if (kinds[kind] < 0)
+				continue;
+			there = ledger.devices[device].kinds[kinds[kind]].live_bytes;
+			if (here == there)
+				continue;
+			fprintf(stderr, "random_calls: device %d kind %d: %llu live, not %llu\n",
+				device, kind, (unsigned long long)there, (unsigned long long)here);
+			agrees = false;
+		}
+	}
+	return agrees;
 }
 
 int main(int argc, char **argv)
@@ -333,6 +394,8 @@ int main(int argc, char **argv)
 	int error;
 
 	parse(argc, argv);
+	if (options.all_families)
+		setenv("CUSIM_IPC_SELF", "1", 1);
 	threads = calloc((size_t)options.n_threads, sizeof(*threads));
 	error = threads ? route.start(options.n_devices) : 1;
 	if (error) {
@@ -355,5 +418,5 @@ int main(int argc, char **argv)
 	}
 	printf("%s: %llu calls, %llu allocations kept\n", route.name, (unsigned long long)n_calls,
 		(unsigned long long)n_kept);
-	return 0;
+	return driver_agrees() ? 0 : 1;
 }

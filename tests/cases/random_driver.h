@@ -29,6 +29,7 @@ static bool is_low(u64 address, u64 bytes)
 static int start(int n_devices)
 {
 	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 	int error = (int)CU(cuInit)(0);
 
@@ -190,6 +191,7 @@ static int unreserve(u64 address, u64 bytes)
 static int create(int device, u64 bytes, u64 *out)
 {
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
 	CUmemGenericAllocationHandle handle;
 	int error = (int)CU(cuMemCreate)(&handle, bytes, &properties, 0);
@@ -318,8 +320,12 @@ static int visit(unsigned form, int device, u64 bytes)
 	return (int)error;
 }
 
+#include "random_driver_graph.h"
+#include "random_driver_wide.h"
+
 const struct route route = {
 	.name = ROUTE_NAME,
+	.wide = &wide,
 	.start = start,
 	.use = use,
 	.alloc = alloc,

@@ -16,6 +16,9 @@ static const u64 caps[N_KINDS] = {
 	[REGISTERED] = 16 * MIB,
 	[POOL] = 192 * MIB,
 	[VMM] = 96 * MIB,
+	[ARRAY] = 96 * MIB,
+	[SHARED] = 48 * MIB,
+	[GRAPH] = 64 * MIB,
 };
 
 static _Atomic u64 live[N_KINDS][MAX_DEVICES];
@@ -93,7 +96,7 @@ u64 thread_bytes(struct thread *t)
 	}
 }
 
-static void keep(struct thread *t, const struct object *o)
+void thread_keep(struct thread *t, const struct object *o)
 {
 	if (t->n_objects == t->capacity) {
 		t->capacity = t->capacity ? 2 * t->capacity : 64;
@@ -150,6 +153,10 @@ void thread_make(struct thread *t, enum kind kind, u64 bytes, bool beyond)
 {
 	struct object o = {.kind = kind, .device = t->device, .bytes = bytes};
 
+	if (kind >= N_BASIC_KINDS) {
+		wide_make(t, kind, bytes, beyond);
+		return;
+	}
 	if (kind == VMM)
 		o.bytes = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 	if (kind == POOL && thread_below(t, 8) == 0)
@@ -181,7 +188,7 @@ void thread_make(struct thread *t, enum kind kind, u64 bytes, bool beyond)
 		make_vmm(t, &o);
 	}
 	if (o.bytes)
-		keep(t, &o);
+		thread_keep(t, &o);
 }
 
 static void end_vmm(struct thread *t, const struct object *o)
@@ -201,6 +208,10 @@ void thread_end(struct thread *t, size_t at)
 	struct object o = t->objects[at];
 
 	t->objects[at] = t->objects[--t->n_objects];
+	if (o.kind >= N_BASIC_KINDS) {
+		wide_end(t, &o);
+		return;
+	}
 	switch (o.kind) {
 	case PINNED:
 		thread_expect(t, true, "free_pinned", route.free_pinned(o.address));
@@ -231,4 +242,9 @@ void thread_end(struct thread *t, size_t at)
 bool memory_is_beyond(enum kind kind, int device)
 {
 	return atomic_load(live_of(kind, device)) > caps[kind];
+}
+
+u64 memory_live(enum kind kind, int device)
+{
+	return atomic_load(live_of(kind, device));
 }

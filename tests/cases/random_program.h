@@ -10,7 +10,20 @@
 #define MAX_DEVICES 16
 #define MAX_COPY    65536
 
-enum kind { LINEAR, PITCHED, MANAGED, PINNED, REGISTERED, POOL, VMM, N_KINDS };
+enum kind {
+	LINEAR,
+	PITCHED,
+	MANAGED,
+	PINNED,
+	REGISTERED,
+	POOL,
+	VMM,
+	ARRAY, /* from here on: of --families all */
+	SHARED,
+	GRAPH,
+	N_KINDS
+};
+#define N_BASIC_KINDS ARRAY
 
 struct object {
 	enum kind kind;
@@ -20,6 +33,12 @@ struct object {
 	bool held;
 	unsigned char value; /* of the first n_known bytes */
 	u64 n_known;
+	struct array
+		array; /* known of it: n_known rows of n_known_wide bytes, in its first layer */
+	u64 n_known_wide;
+	struct graph graph;
+	enum share share;
+	u64 base; /* what is shared */
 };
 
 struct thread {
@@ -35,6 +54,7 @@ struct thread {
 struct options {
 	u64 n_calls, seed;
 	int n_threads, n_devices;
+	bool all_families;
 };
 extern struct options options;
 
@@ -60,5 +80,19 @@ bool memory_claim(enum kind kind, int device, u64 bytes, bool beyond);
 void memory_unclaim(enum kind kind, int device, u64 bytes);
 /* Is the kind on the device beyond its cap. */
 bool memory_is_beyond(enum kind kind, int device);
+/* The bytes live now. */
+u64 memory_live(enum kind kind, int device);
+/* Keeps an object made for the thread. */
+void thread_keep(struct thread *t, const struct object *o);
+/* One of the thread's objects: memory of its device, or host memory, or NULL after some tries. */
+struct object *thread_pick(struct thread *t, bool host);
+/* Is there memory at the object's address. */
+bool object_is_memory(const struct object *o);
+
+/* random_wide.c: the same for the kinds of --families all. */
+void wide_make(struct thread *t, enum kind kind, u64 bytes, bool beyond);
+void wide_end(struct thread *t, const struct object *o);
+/* A random call of one of those families. */
+void wide_something(struct thread *t);
 
 #endif

@@ -29,8 +29,67 @@ struct set {
 	unsigned char value;
 };
 
+struct array {			  /* of elements of one byte */
+	u64 width, height, depth; /* 0: no such dimension */
+	unsigned n_levels;	  /* 0: not mipmapped */
+	u64 handle, level;	  /* out: the array, and its first level to copy (0: cannot be) */
+	u64 bytes;		  /* out: its true size; 0: not told */
+};
+
+enum place { PLACE_HOST, PLACE_DEVICE, PLACE_UNIFIED, PLACE_ARRAY };
+
+struct box_side {
+	enum place place;
+	u64 at;	   /* an address, or the level of an array */
+	u64 pitch; /* bytes from row to row of memory; layers follow each other */
+	int device;
+	bool is_row; /* an array of one dimension */
+};
+
+struct box {
+	struct box_side dst, src;
+	u64 width, height, depth; /* width in bytes; all at least one */
+};
+
+enum share {
+	SHARE_IPC,
+	SHARE_EXTERNAL,
+	SHARE_POOL,
+	SHARE_IMPORT,
+	SHARE_GRAPHICS, /* only where the driver is the simulated one */
+	N_SHARES
+};
+
+struct graph {
+	int device;
+	u64 bytes;
+	bool frees;		  /* it frees what it allocates */
+	u64 exec, graph, address; /* out */
+};
+
+/* The families of --families all. A function that a route does not have is NULL. */
+struct wide {
+	int (*array_make)(unsigned form, struct array *array);
+	int (*array_end)(const struct array *array);
+	int (*box)(unsigned form, const struct box *box);
+	int (*batch)(unsigned form, const struct copy *copies, size_t n);
+	/* Shared memory of so many bytes. *base is what is shared: linear memory, nothing, memory
+	 * of the device's own pool, physical memory, or (out) a graphics resource. */
+	int (*share)(enum share share, int device, u64 *base, u64 bytes, u64 *out);
+	int (*unshare)(enum share share, u64 base, u64 address);
+	bool has_share[N_SHARES];
+	int (*graph_make)(unsigned form, struct graph *graph); /* and launches it */
+	int (*graph_launch)(unsigned form, u64 exec);
+	int (*graph_end)(const struct graph *graph);
+	int (*migrate)(unsigned form, int device, u64 address, u64 bytes);
+	int (*discard)(unsigned form, u64 address, u64 bytes);
+	int (*code)(unsigned form);		  /* loads and unloads some */
+	int (*adjust)(unsigned form, int device); /* limits, pools, green contexts, multicast */
+};
+
 struct route {
 	const char *name;
+	const struct wide *wide;     /* NULL: basic families only */
 	int (*start)(int n_devices); /* once, before any thread */
 	int (*use)(int device);	     /* for the calling thread */
 	int (*alloc)(unsigned form, u64 bytes, u64 *out);

@@ -328,8 +328,11 @@ static int query(unsigned form)
 	}
 }
 
+#include "random_runtime_wide.h"
+
 const struct route route = {
 	.name = "runtime",
+	.wide = &wide,
 	.start = start,
 	.use = use,
 	.alloc = alloc,
