@@ -202,21 +202,7 @@ $(BUILD)/sim/libunwind.so.8: $(BUILD)/tests/tsan/libunwind.o
 	$(call say,LD,$@)$(CC) $(std_flags) -shared -Wl,-soname,$(@F) -o $@ $^ $(LDFLAGS)
 
 # --- The command -----------------------------------------------------------------------------------------------------
-# Tools never see the hook table itself; what doctor needs of it are the names, of whichever toolkit.
-$(BUILD)/gen/hook_names.c: src/hooks/driver.def $(flags_file)
-	@mkdir -p $(@D)
-	$(call say,GEN,$@){ printf '%s\n' '$(hash)include "doctor/doctor.h"' 'const char *const doctor_hook_names[] = {'; \
-		printf '%s\n' '$(hash)define CUDA_VERSION 99999' '$(hash)define ROW(export, ...) $(hash)export,' \
-			'$(hash)include "hooks/driver.def"' | $(CC) -E -P $(inc_src) -; \
-		echo 'NULL};'; } >$@
-
-$(BUILD)/gen/%.o: inc = $(inc_src) -Itools
-$(BUILD)/gen/%.o: more = $(warn_flags)
-$(BUILD)/gen/%.o: $(BUILD)/gen/%.c $(flags_file)
-	$(call say,CC,$<)$(compile)
-
-gen_objs := $(BUILD)/gen/hook_names.o
-cli_objs := $(call objs,$(src_tools) $(src_trace)) $(gen_objs)
+cli_objs := $(call objs,$(src_tools) $(src_trace))
 cli_libs := -Wl,--as-needed -ldw -lelf -lzstd -liberty -lm
 
 $(cli): $(cli_objs)
@@ -301,8 +287,7 @@ $(selftest): %: %.o | $(sims)
 	$(call say,LD,$@)$(link_program) -lcudart -lcuda -lcmocka -ldl
 
 # --- Tests -----------------------------------------------------------------------------------------------------------
-$(BUILD)/tests/libunder_test.a: $(call objs,$(src_trace) $(src_record) $(src_python) $(filter-out tools/main.c,$(src_tools))) \
-		$(gen_objs)
+$(BUILD)/tests/libunder_test.a: $(call objs,$(src_trace) $(src_record) $(src_python) $(filter-out tools/main.c,$(src_tools)))
 	@mkdir -p $(@D)
 	$(call say,AR,$@)rm -f $@; $(AR) rcs $@ $^
 

@@ -47,7 +47,8 @@ static inline bool vt_name_is_memory_call(const char *name)
 		"cuDestroyExternalMemory",
 		"cuExternalMemory",
 		"cuGraphicsMap",
-		"cuGraphAddMem",
+		"cuGraphAddMemAlloc",
+		"cuGraphAddMemFree",
 	};
 
 	if (vt_name_moves_nothing(name))

@@ -4,15 +4,11 @@
 #include "hooks/sample.h"
 #include "record/options.h"
 
-static bool read_free(uint64_t *free_bytes)
+static bool read_free(size_t *free_bytes, size_t *total_bytes)
 {
 	__typeof__(&cuMemGetInfo_v2) get_info = DRIVER_ORIGINAL(cuMemGetInfo_v2);
-	size_t free_now, total;
 
-	if (!get_info || get_info(&free_now, &total))
-		return false;
-	*free_bytes = free_now;
-	return true;
+	return get_info && !get_info(free_bytes, total_bytes);
 }
 
 static bool is_wanted(void)
@@ -23,13 +19,14 @@ static bool is_wanted(void)
 struct measurement measure_begin(void)
 {
 	struct measurement before = {0};
+	size_t total_bytes;
 	int saved = errno;
 
 	if (is_wanted() && session_is_on()) {
 		/* A driver call of our own must not be taken for the program's. */
 		session_thread.depth++;
 		before.n_changes = events_n_changes();
-		before.valid = read_free(&before.free_bytes);
+		before.valid = read_free(&before.free_bytes, &total_bytes);
 		session_thread.depth--;
 	}
 	errno = saved;
@@ -38,13 +35,14 @@ struct measurement measure_begin(void)
 
 void measure_end(const struct call *call, const struct measurement *before, enum vt_cause cause)
 {
-	uint64_t free_bytes, n_own = cause == VT_CAUSE_GRAPH_EXEC ? 1 : 0; /* the call's own event */
+	uint64_t n_own = cause == VT_CAUSE_GRAPH_EXEC ? 1 : 0; /* the call's own event */
+	size_t free_bytes, total_bytes;
 
-	if (!before->valid || call->result || call->device < 0 || !read_free(&free_bytes) ||
-		events_n_changes() != before->n_changes + n_own)
+	if (!before->valid || call->result || call->device < 0 || !read_free(&free_bytes, &total_bytes) ||
+		events_n_changes() != before->n_changes + n_own || free_bytes == before->free_bytes)
 		return;
-	if (free_bytes != before->free_bytes)
-		event_untracked(call, cause, call->device, (int64_t)(before->free_bytes - free_bytes));
+	event_untracked(call, cause, call->device, (int64_t)(before->free_bytes - free_bytes));
+	event_memory(call->device, free_bytes, total_bytes);
 }
 
 struct nvml_reading measure_context_begin(int device, bool wanted)

@@ -6,6 +6,7 @@
 #define VRAMTRACE_HOOKS_MEASURE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "hooks/nvml.h"
@@ -13,7 +14,7 @@
 
 struct measurement {
 	bool valid;
-	uint64_t free_bytes;
+	size_t free_bytes;
 	uint64_t n_changes;
 };
 

@@ -86,11 +86,109 @@ static void test_random_blocks(void **state)
 	model_free(story.model);
 }
 
+/* Few addresses and handles, so that records have to do with one another. */
+static void narrow(struct vt_record *record)
+{
+	switch (record->kind) {
+	case VT_REC_alloc:
+		record->alloc.address %= 64;
+		record->alloc.pool %= 4;
+		record->alloc.context_id %= 4;
+		record->alloc.kind %= VT_N_KINDS;
+		break;
+	case VT_REC_free:
+		record->free.address %= 64;
+		record->free.stream %= 4;
+		record->free.result %= 2;
+		record->free.kind %= VT_N_KINDS;
+		break;
+	case VT_REC_map:
+		record->map.handle %= 8;
+		record->map.address %= 64;
+		record->map.result %= 2;
+		break;
+	case VT_REC_unmap:
+		record->unmap.address %= 64;
+		record->unmap.result %= 2;
+		break;
+	case VT_REC_handle_create:
+		record->handle_create.handle %= 8;
+		break;
+	case VT_REC_handle_release:
+		record->handle_release.handle %= 8;
+		record->handle_release.result %= 2;
+		break;
+	case VT_REC_handle_retain:
+		record->handle_retain.handle %= 8;
+		record->handle_retain.address %= 64;
+		record->handle_retain.result %= 2;
+		break;
+	case VT_REC_pool:
+		record->pool.pool %= 4;
+		record->pool.action %= 8;
+		record->pool.result %= 2;
+		break;
+	case VT_REC_pool_memory:
+		record->pool_memory.pool %= 4;
+		break;
+	case VT_REC_graph_alloc:
+		record->graph_alloc.graph %= 3;
+		record->graph_alloc.address %= 64;
+		record->graph_alloc.result %= 2;
+		break;
+	case VT_REC_graph_free:
+		record->graph_free.graph %= 3;
+		record->graph_free.address %= 64;
+		record->graph_free.result %= 2;
+		break;
+	case VT_REC_graph:
+		record->graph.graph %= 3;
+		record->graph.exec %= 3;
+		record->graph.action %= 6;
+		record->graph.result %= 2;
+		break;
+	case VT_REC_untracked:
+		record->untracked.cause %= VT_N_CAUSES + 1;
+		break;
+	case VT_REC_context:
+		record->context.context_id %= 4;
+		record->context.action %= 7;
+		record->context.result %= 2;
+		break;
+	default:
+		break;
+	}
+}
+
+/* What is tracked is what is held, and what pools hold is what their device holds for pools. */
+static void check_held(const struct model *model, const struct model_device *device)
+{
+	const struct model_held *held = &device->held;
+	uint64_t pools = 0, live = 0;
+
+	assert_int_equal(device->tracked_bytes, held->linear_bytes + held->array_bytes +
+							held->pool_bytes + held->vmm_bytes +
+							held->graph_bytes);
+	for (const struct model_pool *pool = model->pools; pool; pool = pool->hh.next) {
+		if (pool->device != device)
+			continue;
+		pools += pool->held_bytes;
+		live += pool->live_bytes;
+	}
+	assert_int_equal(held->pool_bytes, pools);
+	assert_int_equal(device->kinds[VT_KIND_POOL].live_bytes, live);
+	assert_int_equal(device->kinds[VT_KIND_VMM].live_bytes, held->vmm_bytes);
+	if (!device->kinds[VT_KIND_LINEAR].n_live)
+		assert_int_equal(held->linear_bytes, 0);
+	if (!device->kinds[VT_KIND_ARRAY].n_live)
+		assert_int_equal(held->array_bytes, 0);
+}
+
 /* Whatever the records say, the model stands it, and its sites add up to its devices. */
 static void test_any_records(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 0; seed < 20; seed++) {
+	for (uint64_t seed = 0; seed < 40; seed++) {
 		static struct source sources[2000];
 		struct model *model = model_new();
 		uint64_t by_device = 0, by_site = 0;
@@ -103,18 +201,12 @@ static void test_any_records(void **state)
 				    (unsigned int)(source_next(&sources[i]) % VT_N_RECORDS),
 				    &sources[i]))
 				continue;
-			/* Few addresses and handles, so that records have to do with one another.
-			 */
-			if (record.kind == VT_REC_alloc)
-				record.alloc.address %= 64;
-			if (record.kind == VT_REC_free)
-				record.free.address %= 64;
-			if (record.kind == VT_REC_map)
-				record.map.handle %= 8;
-			if (record.kind == VT_REC_handle_create)
-				record.handle_create.handle %= 8;
+			narrow(&record);
 			model_apply(model, &record);
 		}
+		check_held(model, &model->unknown);
+		for (size_t i = 0; i < model->n_devices; i++)
+			check_held(model, model->devices[i]);
 		for (size_t i = 0; i < model->n_devices; i++)
 			for (unsigned int kind = 0; kind < VT_N_KINDS; kind++)
 				by_device += model->devices[i]->kinds[kind].n_live;

@@ -53,8 +53,9 @@ static void good_values(void **state)
 	READ("VRAMTRACE_ENABLED=0", "VRAMTRACE_QUIET=1", "VRAMTRACE_STACK=none",
 		"VRAMTRACE_COPIES=none", "VRAMTRACE_MEMINFO=0", "VRAMTRACE_STACK_DEPTH=256",
 		"VRAMTRACE_MAX_SIZE=2G", "VRAMTRACE_OUTPUT=/tmp/%p=%e.vt",
-		"VRAMTRACE_LAYERS=driver");
+		"VRAMTRACE_LAYERS=driver", "VRAMTRACE_DEEPBIND=keep");
 	assert_string_equal(options.complaints, "");
+	assert_true(options.keep_deepbind);
 	assert_false(options.enabled);
 	assert_true(options.quiet);
 	assert_false(options.native_stacks);
@@ -67,8 +68,10 @@ static void good_values(void **state)
 	assert_string_equal(options.complaints, "");
 	assert_false(options.native_stacks);
 	assert_int_equal(options.depth, 1);
-	READ("VRAMTRACE_STACK=native", "VRAMTRACE_COPIES=all", "VRAMTRACE_MAX_SIZE=1M");
+	READ("VRAMTRACE_STACK=native", "VRAMTRACE_COPIES=all", "VRAMTRACE_MAX_SIZE=1M",
+		"VRAMTRACE_DEEPBIND=clear");
 	assert_string_equal(options.complaints, "");
+	assert_false(options.keep_deepbind);
 	assert_true(options.native_stacks);
 	assert_true(options.copies);
 	assert_int_equal(options.max_bytes, 1 << 20);
@@ -86,6 +89,7 @@ static void wrong_values(void **state)
 		"VRAMTRACE_STACK=",
 		"VRAMTRACE_COPIES=some",
 		"VRAMTRACE_LAYERS=torch",
+		"VRAMTRACE_DEEPBIND=1",
 		"VRAMTRACE_STACK_DEPTH=0",
 		"VRAMTRACE_STACK_DEPTH=257",
 		"VRAMTRACE_STACK_DEPTH=-1",

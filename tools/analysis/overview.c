@@ -5,15 +5,37 @@
 #include "analysis/order.h"
 #include "model/memory.h"
 
+static uint64_t excess(uint64_t held_bytes, uint64_t live_bytes)
+{
+	return held_bytes > live_bytes ? held_bytes - live_bytes : 0;
+}
+
+struct device_spare device_spare_get(const struct model_device *device)
+{
+	const struct model_held *held = &device->held;
+	const struct model_totals *kinds = device->kinds;
+
+	return (struct device_spare){
+		.page_bytes = excess(held->linear_bytes, kinds[VT_KIND_LINEAR].live_bytes) +
+			      excess(held->array_bytes, kinds[VT_KIND_ARRAY].live_bytes),
+		.pool_bytes = excess(held->pool_bytes, kinds[VT_KIND_POOL].live_bytes),
+		.graph_bytes = excess(held->graph_bytes, kinds[VT_KIND_GRAPH].live_bytes),
+	};
+}
+
+static void take_device(struct view *view, const struct model_device *device)
+{
+	view->devices[view->n_devices++] = (struct view_device){
+		device->ordinal, device->tracked_bytes, device_spare_get(device)};
+}
+
 static void take_devices(struct view *view, const struct model *model)
 {
 	view->devices = memory_new(model->n_devices + 1, sizeof(*view->devices));
 	for (size_t i = 0; i < model->n_devices; i++)
-		view->devices[view->n_devices++] = (struct view_device){
-			model->devices[i]->ordinal, model->devices[i]->tracked_bytes};
+		take_device(view, model->devices[i]);
 	if (model->unknown.tracked_bytes)
-		view->devices[view->n_devices++] =
-			(struct view_device){MODEL_DEVICE_UNKNOWN, model->unknown.tracked_bytes};
+		take_device(view, &model->unknown);
 }
 
 /* Of a peak's sites, only those whose bytes make it up. */
@@ -108,6 +130,7 @@ static void take_copies(struct overview *overview, const struct model *model)
 
 		overview->copies[overview->n_copies++] = copy;
 		total->n_calls += copy->n_calls;
+		total->n_copies += copy->n_copies;
 		total->n_async += copy->n_async;
 		total->bytes += copy->bytes;
 		total->host_time_ns += copy->host_time_ns;

@@ -10,10 +10,20 @@
 #include "analysis/sites.h"
 #include "model/replay.h"
 
+/* What a device holds beyond the bytes that were asked for and are live. */
+struct device_spare {
+	uint64_t page_bytes;  /* linear memory and arrays, because they take whole pages */
+	uint64_t pool_bytes;  /* reserved by pools */
+	uint64_t graph_bytes; /* reserved for graphs */
+};
+
+struct device_spare device_spare_get(const struct model_device *device);
+
 /* One device at one moment. */
 struct view_device {
 	int ordinal;
 	uint64_t tracked_bytes;
+	struct device_spare spare;
 };
 
 /* Who holds what at one moment. */
@@ -29,6 +39,7 @@ struct view {
 /* Copies of one direction and sort of host memory, over all sites. */
 struct copy_total {
 	uint64_t n_calls;
+	uint64_t n_copies;
 	uint64_t n_async;
 	uint64_t bytes;
 	uint64_t host_time_ns;

@@ -15,8 +15,21 @@ static void take_state(struct timeline_column *state, const struct model_device 
 	state->tracked_bytes = device->tracked_bytes;
 	for (size_t kind = 0; kind < VT_N_KINDS; kind++)
 		state->kind_bytes[kind] = device->kinds[kind].live_bytes;
-	state->used_known = device->last_sample.seen;
+	state->used_known = device->account.seen;
 	state->used_bytes = device->last_sample.used_bytes;
+	state->untracked_bytes = device->account.untracked_sum_bytes;
+	state->others_bytes = device->account.others_bytes;
+	state->unexplained_bytes = device->account.unexplained_bytes;
+}
+
+/* What was sampled goes with the stretch's end, not with its highest moment. */
+static void take_sample(struct timeline_column *column, const struct timeline_column *state)
+{
+	column->used_known = state->used_known;
+	column->used_bytes = state->used_bytes;
+	column->untracked_bytes = state->untracked_bytes;
+	column->others_bytes = state->others_bytes;
+	column->unexplained_bytes = state->unexplained_bytes;
 }
 
 /* Enters the states into the column being filled. */
@@ -27,12 +40,10 @@ static void enter(struct filler *filler)
 			&filler->timeline->devices[i].columns[filler->column];
 		const struct timeline_column *state = &filler->states[i];
 
-		if (state->tracked_bytes >= column->tracked_bytes) {
+		if (state->tracked_bytes >= column->tracked_bytes)
 			*column = *state;
-		} else {
-			column->used_known = state->used_known;
-			column->used_bytes = state->used_bytes;
-		}
+		else
+			take_sample(column, state);
 	}
 }
 

@@ -9,8 +9,11 @@
 struct timeline_column {
 	uint64_t tracked_bytes; /* highest in the stretch; the kinds are as of that moment */
 	uint64_t kind_bytes[VT_N_KINDS];
-	uint64_t used_bytes; /* last one sampled in or before the stretch */
-	bool used_known;
+	bool used_known;	 /* the rest, as of the last sample in or before the stretch */
+	uint64_t used_bytes;	 /* of the device, by all */
+	int64_t untracked_bytes; /* by this process and measured, without what is unexplained */
+	int64_t others_bytes;
+	int64_t unexplained_bytes;
 };
 
 struct timeline_device {

@@ -7,7 +7,8 @@
 #define SOUGHT "libcuda.so.1 libunwind.so.8"
 
 /* This command's own loader, asked with these two in LD_PRELOAD, says where it would find them. */
-static void check_machine(struct findings *findings, const struct doctor_question *question)
+static void check_machine(struct findings *findings, const struct doctor_question *question,
+	const struct image *recorder)
 {
 	char *own = realpath("/proc/self/exe", NULL);
 	struct image *image = own ? image_open(own) : NULL;
@@ -16,7 +17,7 @@ static void check_machine(struct findings *findings, const struct doctor_questio
 	if (image)
 		found = loader_list(image_loader(image), own, SOUGHT);
 	doctor_check_unwinder(findings, question->recorder, &found);
-	doctor_check_driver(findings, &found);
+	doctor_check_driver(findings, recorder, &found);
 	loader_release(&found);
 	image_close(image);
 	free(own);
@@ -45,7 +46,7 @@ void doctor_examine(struct findings *findings, const struct doctor_question *que
 	}
 	doctor_check_environment(findings);
 	doctor_check_output(findings, question->output);
-	check_machine(findings, question);
+	check_machine(findings, question, recorder);
 	image_close(image);
 	image_close(recorder);
 	free(program);

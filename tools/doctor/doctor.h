@@ -27,15 +27,12 @@ void doctor_check_libraries(struct findings *findings, const char *program,
 	const struct image *image, const struct loaded_list *libraries);
 
 /* machine.c: variables that change what is recorded, the place for traces, the unwinder, the
- * driver. found: where libcuda.so.1 and libunwind.so.8 are. */
+ * driver. found: where libcuda.so.1 and libunwind.so.8 are. recorder: NULL unknown. */
 void doctor_check_environment(struct findings *findings);
 void doctor_check_output(struct findings *findings, const char *pattern);
 void doctor_check_unwinder(
 	struct findings *findings, const char *recorder, const struct loaded_list *found);
-void doctor_check_driver(struct findings *findings, const struct loaded_list *found);
-
-/* Names of the driver's entry points that the recorder wraps, ended by NULL. Generated from the
- * hook table. */
-extern const char *const doctor_hook_names[];
+void doctor_check_driver(
+	struct findings *findings, const struct image *recorder, const struct loaded_list *found);
 
 #endif

@@ -84,22 +84,23 @@ void doctor_check_unwinder(
 }
 
 struct unknown_names {
-	size_t n;
-	char text[200]; /* the first of them */
+	const struct image *recorder;
+	size_t n, n_shown;
+	char text[200]; /* the shown ones */
 };
 
+/* The recorder exports a function for each entry point that it knows. */
 static void note_unknown(const char *name, void *data)
 {
 	struct unknown_names *unknown = data;
 	size_t used = strlen(unknown->text);
 
-	if (!vt_name_is_memory_call(name))
+	if (!vt_name_is_memory_call(name) || image_exports(unknown->recorder, name))
 		return;
-	for (const char *const *hook = doctor_hook_names; *hook; hook++)
-		if (!strcmp(*hook, name))
-			return;
-	if (used + strlen(name) + 3 < sizeof(unknown->text))
-		sprintf(unknown->text + used, "%s%s", unknown->n ? ", " : "", name);
+	if (used + strlen(name) + 3 < sizeof(unknown->text)) {
+		sprintf(unknown->text + used, "%s%s", used ? ", " : "", name);
+		unknown->n_shown++;
+	}
 	unknown->n++;
 }
 
@@ -112,10 +113,28 @@ static const char *release_of(const char *file)
 	return suffix && strchr(suffix + 4, '.') ? suffix + 4 : "of an unknown release";
 }
 
-void doctor_check_driver(struct findings *findings, const struct loaded_list *found)
+static void check_coverage(
+	struct findings *findings, const struct image *recorder, const struct image *driver)
+{
+	struct unknown_names unknown = {recorder, 0, 0, ""};
+
+	image_each_export(driver, note_unknown, &unknown);
+	if (unknown.n)
+		findings_add(findings, FINDING_WARNING, "coverage",
+			"use a newer vramtrace, or build it with newer CUDA headers; what such "
+			"calls do is not in the trace",
+			"%zu memory call%s of this driver %s unknown to the recorder: %s%s",
+			unknown.n, unknown.n == 1 ? "" : "s", unknown.n == 1 ? "is" : "are",
+			unknown.text, unknown.n > unknown.n_shown ? ", ..." : "");
+	else
+		findings_add(findings, FINDING_OK, "coverage", NULL,
+			"the recorder knows all memory calls of this driver");
+}
+
+void doctor_check_driver(
+	struct findings *findings, const struct image *recorder, const struct loaded_list *found)
 {
 	const struct loaded *driver = loader_find(found, "libcuda.so.1");
-	struct unknown_names unknown = {0, ""};
 	struct image *image;
 	char *file;
 
@@ -127,20 +146,11 @@ void doctor_check_driver(struct findings *findings, const struct loaded_list *fo
 	}
 	file = realpath(driver->path, NULL);
 	image = image_open(driver->path);
-	findings_add(findings, image ? FINDING_OK : FINDING_PROBLEM, "driver",
-		image ? NULL : "install the driver again", "CUDA driver: %s, %s", driver->path,
-		image ? release_of(file ? file : driver->path) : "which cannot be read");
 	if (image)
-		image_each_export(image, note_unknown, &unknown);
-	if (unknown.n)
-		findings_add(findings, FINDING_WARNING, "coverage",
-			"use a newer vramtrace; what such calls do is not in the trace",
-			"%zu memory call%s of this driver %s unknown to the recorder: %s%s",
-			unknown.n, unknown.n == 1 ? "" : "s", unknown.n == 1 ? "is" : "are",
-			unknown.text, unknown.n > 5 ? ", ..." : "");
-	else if (image)
-		findings_add(findings, FINDING_OK, "coverage", NULL,
-			"the recorder knows all memory calls of this driver");
+		findings_add(findings, FINDING_OK, "driver", NULL, "CUDA driver: %s, %s",
+			driver->path, release_of(file ? file : driver->path));
+	if (image && recorder)
+		check_coverage(findings, recorder, image);
 	image_close(image);
 	free(file);
 }

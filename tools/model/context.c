@@ -4,8 +4,12 @@
  * just that when a process exits, and what is live then is what a user wants to hear of: so such an
  * end is booked when the process is seen to go on using the context, and not at all when it does
  * not.
+ *
+ * What was taken on a device without being allocated (context, code, ...) goes with its last
+ * context; of several, only a context's own part is known.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/internal.h"
 #include "model/memory.h"
@@ -23,33 +27,107 @@ static struct model_context *context_of(struct model *model, uint64_t context_id
 	return context;
 }
 
-static void teardown(struct model *model, uint64_t context_id)
+void context_add_block(struct model_context *context, struct model_block *block)
 {
-	struct tree_node *node = tree_ceiling(&model->live, 0);
-
-	while (node) {
-		struct model_block *block = container(node, struct model_block, node);
-
-		node = tree_next(&model->live, node);
-		if (block->context_id != context_id)
-			continue;
-		ledger_remove(model, block, true);
-		tree_remove(&model->live, &block->node);
-		free(block);
-	}
+	if (!context)
+		return;
+	block->context = context;
+	block->next_in_context = context->blocks;
+	if (context->blocks)
+		context->blocks->link_in_context = &block->next_in_context;
+	block->link_in_context = &context->blocks;
+	context->blocks = block;
 }
 
-void context_touch(struct model *model, uint64_t context_id)
+void context_remove_block(struct model_block *block)
+{
+	if (!block->context)
+		return;
+	*block->link_in_context = block->next_in_context;
+	if (block->next_in_context)
+		block->next_in_context->link_in_context = block->link_in_context;
+	block->context = NULL;
+}
+
+/* The context itself has memory on its device from now on. */
+static void begin(struct model_context *context, struct model_device *device)
+{
+	if (device && !context->holds_memory)
+		context->device = device;
+	if (context->holds_memory || !context->device)
+		return;
+	context->holds_memory = true;
+	context->device->n_contexts++;
+}
+
+static void teardown(struct model *model, struct model_context *context)
+{
+	struct model_device *device = context->device;
+
+	while (context->blocks)
+		ledger_end_block(model, context->blocks, true);
+	if (!context->holds_memory)
+		return;
+	context->holds_memory = false;
+	device->untracked_bytes[VT_CAUSE_CONTEXT] =
+		subtract_wrapped(device->untracked_bytes[VT_CAUSE_CONTEXT], context->taken_bytes);
+	context->taken_bytes = 0;
+	if (device->newest_context == context)
+		device->newest_context = NULL;
+	if (!--device->n_contexts)
+		memset(device->untracked_bytes, 0, sizeof(device->untracked_bytes));
+}
+
+void context_touch(struct model *model, struct model_context *context)
+{
+	if (!context || !context->released)
+		return;
+	context->released = false;
+	teardown(model, context);
+}
+
+struct model_context *context_use(
+	struct model *model, uint64_t context_id, struct model_device *device)
 {
 	struct model_context *context;
 
 	if (!context_id)
-		return;
-	HASH_FIND(hh, model->contexts, &context_id, sizeof(context_id), context);
-	if (!context || !context->released)
-		return;
+		return NULL;
+	context = context_of(model, context_id);
+	context_touch(model, context);
+	begin(context, device);
+	return context;
+}
+
+static void note_refused(struct model *model, const struct vt_rec_context *given)
+{
+	struct model_failure_key key = {
+		.api_id = given->api_id,
+		.result = given->result,
+		.device = model_device_of(model, given->device)->ordinal,
+		.refusal = MODEL_REFUSED_CONTEXT,
+	};
+
+	model_note_failure(model, &key, 0, given->time_ns);
+}
+
+static struct model_context *made(struct model *model, const struct vt_rec_context *given)
+{
+	struct model_device *device = model_device_of(model, given->device);
+	struct model_context *context = context_of(model, given->context_id);
+
+	context_touch(model, context);
+	begin(context, device);
+	context->device->newest_context = context;
+	return context;
+}
+
+static void destroyed(struct model *model, struct model_context *context)
+{
 	context->released = false;
-	teardown(model, context_id);
+	teardown(model, context);
+	HASH_DEL(model->contexts, context);
+	free(context);
 }
 
 void context_apply(struct model *model, const struct vt_record *record)
@@ -58,9 +136,7 @@ void context_apply(struct model *model, const struct vt_record *record)
 	struct model_context *context;
 
 	if (given->result) {
-		model_note_failure(model, MODEL_REFUSED_CONTEXT, given->api_id, VT_KIND_NONE,
-			model_device_of(model, given->device)->ordinal, 0, given->result, 0,
-			given->time_ns);
+		note_refused(model, given);
 		return;
 	}
 	if (!given->context_id)
@@ -68,20 +144,21 @@ void context_apply(struct model *model, const struct vt_record *record)
 	context = context_of(model, given->context_id);
 	switch (given->action) {
 	case VT_CONTEXT_CREATE:
-		context_touch(model, given->context_id);
+		made(model, given);
 		break;
 	case VT_CONTEXT_RETAIN:
-		context_touch(model, given->context_id);
-		context->n_retains++;
+		made(model, given)->n_retains++;
 		break;
 	case VT_CONTEXT_RELEASE:
 		if (context->n_retains && !--context->n_retains)
 			context->released = true;
 		break;
 	case VT_CONTEXT_DESTROY:
+		destroyed(model, context);
+		break;
 	case VT_CONTEXT_RESET:
 		context->released = false;
-		teardown(model, given->context_id);
+		teardown(model, context);
 		break;
 	default:
 		break;

@@ -15,24 +15,53 @@ struct model_device *model_device_of(struct model *model, int64_t ordinal);
 struct model_site *model_site_of(
 	struct model *model, uint64_t stack_id, const struct model_device *device, uint32_t kind);
 
-/* Books block, of which bytes, kind, device and context_id are set, as live. Does not enter it into
- * any tree. */
-void ledger_add(struct model *model, struct model_block *block, uint64_t stack_id, uint64_t time_ns,
-	uint32_t tid);
+/* A call that failed. */
+void model_note_failure(
+	struct model *model, const struct model_failure_key *key, uint64_t bytes, uint64_t time_ns);
+
+/* Where an allocation is recorded. */
+struct place_in_trace {
+	uint64_t stack_id;
+	uint64_t time_ns;
+	uint32_t tid;
+};
+
+/* Books block, of which bytes, kind, device and, if it has one, pool are set, as live. Does not
+ * enter it into any tree. */
+void ledger_add(struct model *model, struct model_block *block, const struct place_in_trace *place);
 
 /* Takes block off the books: freed, or ended with its context. */
 void ledger_remove(struct model *model, struct model_block *block, bool teardown);
 
-/* The live block that contains address, or NULL. */
-struct model_block *ledger_block_at(const struct model *model, uint64_t address);
+/* A live block turns out to have more bytes, of a kind that is not counted. */
+void ledger_grow(struct model_block *block, uint64_t bytes);
 
-/* Drops every page count. */
+/* A new block at an address, or an array with a handle, that must not be live yet; booked by
+ * ledger_add. Whatever the model still holds there is taken off the books first. */
+struct model_block *ledger_new_block(struct model *model, uint32_t kind, uint64_t address);
+
+/* The live block that contains address, or NULL; and the one that starts there. */
+struct model_block *ledger_block_at(const struct model *model, uint64_t address);
+struct model_block *ledger_block_from(const struct model *model, uint64_t address);
+
+/* The live array with this handle, or NULL. */
+struct model_block *ledger_array(const struct model *model, uint64_t handle);
+
+/* Takes block off the books and frees it. */
+void ledger_end_block(struct model *model, struct model_block *block, bool teardown);
+
+/* *part, a member of device->held, has become `bytes`. */
+void ledger_hold(struct model_device *device, uint64_t *part, uint64_t bytes);
+
+/* Something may have grown: is this the peak? */
+void ledger_note_peak(struct model_device *device, uint64_t time_ns);
+
+/* Releases every block. */
 void ledger_release(struct model *model);
 
-/* A call that failed. device as in a record. */
-void model_note_failure(struct model *model, enum model_refusal refusal, uint64_t api_id,
-	uint32_t kind, int device, uint64_t stack_id, uint64_t result, uint64_t bytes,
-	uint64_t time_ns);
+/* Pages: a block of linear memory or an array comes or goes. */
+void pages_book(struct model *model, struct model_block *block, bool add);
+void pages_release(struct model *model);
 
 /* The records of each file. */
 void ledger_apply_alloc(struct model *model, const struct vt_record *record);
@@ -41,10 +70,39 @@ void vmm_apply(struct model *model, const struct vt_record *record);
 void vmm_release(struct model *model);
 void copy_apply(struct model *model, const struct vt_record *record);
 void copy_apply_set(struct model *model, const struct vt_record *record);
+void copy_apply_migrate(struct model *model, const struct vt_record *record);
 void context_apply(struct model *model, const struct vt_record *record);
+void pool_apply(struct model *model, const struct vt_record *record);
+void graph_apply(struct model *model, const struct vt_record *record);
+void graph_release(struct model *model);
+void account_apply(struct model *model, const struct vt_record *record);
 
-/* Memory is being obtained in context_id: if it had been let go, what it held is gone by now. */
-void context_touch(struct model *model, uint64_t context_id);
+/* Memory is being obtained in context_id, on device where that is known: if the context had been
+ * let go, what it held is gone by now. Returns it, NULL for 0. */
+struct model_context *context_use(
+	struct model *model, uint64_t context_id, struct model_device *device);
+
+/* If context (NULL allowed) had been let go, it is gone by now. */
+void context_touch(struct model *model, struct model_context *context);
+
+/* Enters block into what context, which may be NULL, holds; and takes it out of whatever it is in.
+ */
+void context_add_block(struct model_context *context, struct model_block *block);
+void context_remove_block(struct model_block *block);
+
+/* The pool an allocation comes from; made when new. handle 0: the device's current pool. */
+struct model_pool *pool_of(struct model *model, uint64_t handle, struct model_device *device);
+
+/* A block of a pool comes, or goes. */
+void pool_book(struct model *model, struct model_block *block, bool add);
+
+/* A block of a pool is about to be freed on a stream. */
+void pool_note_pending(struct model_pool *pool, uint64_t stream, uint64_t bytes);
+
+void pool_release(struct model_pool *pool);
+
+/* Graph memory of the device came, went or was sampled. */
+void graph_settle(struct model_device *device);
 
 /* The mapping that contains address, or NULL. */
 const struct model_mapping *vmm_mapping_at(const struct model *model, uint64_t address);
@@ -53,6 +111,29 @@ const struct model_mapping *vmm_mapping_at(const struct model *model, uint64_t a
 static inline uint64_t add_capped(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* a + b and a - b; what does not fit wraps around. */
+static inline int64_t add_wrapped(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static inline int64_t subtract_wrapped(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
+/* bytes in whole units, in bytes. */
+static inline uint64_t rounded_up(uint64_t bytes, uint64_t unit)
+{
+	return (bytes / unit + !!(bytes % unit)) * unit;
+}
+
+/* enum vt_kind of a record; what this version does not know is of no kind. */
+static inline uint32_t kind_from(uint64_t kind)
+{
+	return kind < VT_N_KINDS ? (uint32_t)kind : VT_KIND_NONE;
 }
 
 #endif

@@ -1,102 +1,49 @@
-/*
- * Live blocks by address, and the books: bytes by device and kind, by site, and the pages the
- * driver takes for them.
+/* Live blocks by address, arrays by handle, and the books: bytes by device and kind, and by site.
  */
 #include <stdlib.h>
 
 #include "model/internal.h"
 #include "model/memory.h"
 
-struct page_key {
-	uint64_t index;
-	uint64_t device;
-};
-
-struct model_page {
-	struct page_key key;
-	uint64_t n_blocks;
-	UT_hash_handle hh;
-};
-
-static struct page_key page_key_of(const struct model_device *device, uint64_t index)
+void ledger_hold(struct model_device *device, uint64_t *part, uint64_t bytes)
 {
-	return (struct page_key){index, (uint64_t)(device->ordinal + 2)};
+	device->tracked_bytes += bytes - *part;
+	*part = bytes;
 }
 
-/* One more, or one less, small block on this page. Returns the bytes that the device holds more, or
- * less, for it. */
-static uint64_t page_add(struct model *model, const struct model_device *device, uint64_t index)
+void ledger_note_peak(struct model_device *device, uint64_t time_ns)
 {
-	struct page_key key = page_key_of(device, index);
-	struct model_page *page;
-
-	HASH_FIND(hh, model->pages, &key, sizeof(key), page);
-	if (page) {
-		page->n_blocks++;
-		return 0;
-	}
-	page = memory_new(1, sizeof(*page));
-	page->key = key;
-	page->n_blocks = 1;
-	HASH_ADD(hh, model->pages, key, sizeof(page->key), page);
-	return device->page_bytes;
+	if (device->tracked_bytes <= device->peak_tracked_bytes)
+		return;
+	device->peak_tracked_bytes = device->tracked_bytes;
+	device->peak_time_ns = time_ns;
+	device->peak_sample.seen = false;
 }
 
-static uint64_t page_remove(struct model *model, const struct model_device *device, uint64_t index)
-{
-	struct page_key key = page_key_of(device, index);
-	struct model_page *page;
-
-	HASH_FIND(hh, model->pages, &key, sizeof(key), page);
-	if (!page || --page->n_blocks)
-		return 0;
-	HASH_DEL(model->pages, page);
-	free(page);
-	return device->page_bytes;
-}
-
-/* Bytes the driver takes for a linear block that it did not take before, or gives back with it. */
-static uint64_t held_change(struct model *model, const struct model_block *block, bool add)
-{
-	const struct model_device *device = block->device;
-	uint64_t first = block->node.key / device->page_bytes, change = 0, n_pages;
-
-	if (block->bytes > MODEL_SMALL_BYTES) {
-		n_pages = block->bytes / device->page_bytes + !!(block->bytes % device->page_bytes);
-		return n_pages * device->page_bytes;
-	}
-	/* The driver keeps a small block inside one page; a trace may still say otherwise. */
-	n_pages = (block->node.key % device->page_bytes + (block->bytes ? block->bytes - 1 : 0)) /
-			  device->page_bytes +
-		  1;
-	for (uint64_t i = 0; i < n_pages; i++)
-		change += add ? page_add(model, device, first + i)
-			      : page_remove(model, device, first + i);
-	return change;
-}
-
-void ledger_release(struct model *model)
-{
-	struct model_page *page, *next;
-
-	HASH_ITER(hh, model->pages, page, next)
-	{
-		HASH_DEL(model->pages, page);
-		free(page);
-	}
-}
-
+/* What a device holds for blocks of this kind. */
 static void book(struct model *model, struct model_block *block, bool add)
 {
 	struct model_device *device = block->device;
-	uint64_t change = block->bytes;
+	struct model_held *held = &device->held;
 
-	if (block->kind == VT_KIND_LINEAR) {
-		change = held_change(model, block, add);
-		device->held_bytes += add ? change : -change;
+	switch (block->kind) {
+	case VT_KIND_LINEAR:
+	case VT_KIND_ARRAY:
+		pages_book(model, block, add);
+		break;
+	case VT_KIND_POOL:
+		pool_book(model, block, add);
+		break;
+	case VT_KIND_VMM:
+		ledger_hold(device, &held->vmm_bytes,
+			add ? held->vmm_bytes + block->bytes : held->vmm_bytes - block->bytes);
+		break;
+	case VT_KIND_GRAPH:
+		graph_settle(device);
+		break;
+	default:
+		break;
 	}
-	if (model_kind_tracked(block->kind))
-		device->tracked_bytes += add ? change : -change;
 }
 
 static void site_add(struct model_site *site, uint64_t bytes, uint64_t time_ns, uint32_t tid)
@@ -129,14 +76,20 @@ static void site_add(struct model_site *site, uint64_t bytes, uint64_t time_ns, 
 	site->tids[low] = tid;
 }
 
-static void totals_add(struct model_totals *totals, uint64_t bytes)
+/* More bytes of something that is live. */
+static void totals_grow(struct model_totals *totals, uint64_t bytes)
 {
 	totals->live_bytes += bytes;
-	totals->n_live++;
-	totals->n_allocs++;
 	totals->alloc_bytes += bytes;
 	if (totals->live_bytes > totals->peak_live_bytes)
 		totals->peak_live_bytes = totals->live_bytes;
+}
+
+static void totals_add(struct model_totals *totals, uint64_t bytes)
+{
+	totals->n_live++;
+	totals->n_allocs++;
+	totals_grow(totals, bytes);
 }
 
 static void totals_remove(struct model_totals *totals, uint64_t bytes, bool teardown)
@@ -152,22 +105,27 @@ static void totals_remove(struct model_totals *totals, uint64_t bytes, bool tear
 	}
 }
 
-void ledger_add(struct model *model, struct model_block *block, uint64_t stack_id, uint64_t time_ns,
-	uint32_t tid)
+void ledger_add(struct model *model, struct model_block *block, const struct place_in_trace *place)
 {
 	struct model_device *device = block->device;
 
-	block->site = model_site_of(model, stack_id, device, block->kind);
-	site_add(block->site, block->bytes, time_ns, tid);
+	block->site = model_site_of(model, place->stack_id, device, block->kind);
+	site_add(block->site, block->bytes, place->time_ns, place->tid);
 	totals_add(&device->kinds[block->kind], block->bytes);
 	if (block->site->group)
 		totals_add(block->site->group, block->bytes);
 	book(model, block, true);
-	if (device->tracked_bytes > device->peak_tracked_bytes) {
-		device->peak_tracked_bytes = device->tracked_bytes;
-		device->peak_time_ns = time_ns;
-		device->peak_sample.seen = false;
-	}
+	ledger_note_peak(device, place->time_ns);
+}
+
+void ledger_grow(struct model_block *block, uint64_t bytes)
+{
+	block->bytes += bytes;
+	block->site->live_bytes += bytes;
+	block->site->alloc_bytes += bytes;
+	totals_grow(&block->device->kinds[block->kind], bytes);
+	if (block->site->group)
+		totals_grow(block->site->group, bytes);
 }
 
 void ledger_remove(struct model *model, struct model_block *block, bool teardown)
@@ -189,42 +147,103 @@ static struct model_block *block_from(struct tree_node *node)
 	return node ? container(node, struct model_block, node) : NULL;
 }
 
+static struct tree *tree_of(struct model *model, uint32_t kind)
+{
+	return kind == VT_KIND_ARRAY ? &model->arrays : &model->live;
+}
+
 struct model_block *ledger_block_at(const struct model *model, uint64_t address)
 {
 	struct model_block *block = block_from(tree_floor(&model->live, address));
 
-	return block && address - block->node.key < block->bytes ? block : NULL;
+	/* Of what has no known size at least the first byte is there. */
+	return block && address - block->node.key < (block->bytes ? block->bytes : 1) ? block
+										      : NULL;
+}
+
+struct model_block *ledger_block_from(const struct model *model, uint64_t address)
+{
+	return block_from(tree_find(&model->live, address));
+}
+
+struct model_block *ledger_array(const struct model *model, uint64_t handle)
+{
+	return block_from(tree_find(&model->arrays, handle));
+}
+
+void ledger_end_block(struct model *model, struct model_block *block, bool teardown)
+{
+	context_remove_block(block);
+	ledger_remove(model, block, teardown);
+	tree_remove(tree_of(model, block->kind), &block->node);
+	free(block);
+}
+
+struct model_block *ledger_new_block(struct model *model, uint32_t kind, uint64_t address)
+{
+	struct tree *tree = tree_of(model, kind);
+	struct model_block *block = block_from(tree_find(tree, address));
+
+	if (block) {
+		/* The address is used again: if a context that was let go held it, that context has
+		 * ended. */
+		context_touch(model, block->context);
+		block = block_from(tree_find(tree, address));
+	}
+	if (block) {
+		model->n_missed_frees++;
+		ledger_end_block(model, block, false);
+	}
+	block = memory_new(1, sizeof(*block));
+	block->kind = kind;
+	tree_insert(tree, &block->node, address);
+	return block;
+}
+
+/* Where memory of this kind is, that a record says is on a device. */
+static struct model_device *device_for(struct model *model, uint32_t kind, int64_t ordinal)
+{
+	return kind == VT_KIND_PINNED || kind == VT_KIND_REGISTERED
+		       ? &model->host
+		       : model_device_of(model, ordinal);
 }
 
 void ledger_apply_alloc(struct model *model, const struct vt_record *record)
 {
 	const struct vt_rec_alloc *alloc = &record->alloc;
-	uint32_t kind = alloc->kind < VT_N_KINDS ? (uint32_t)alloc->kind : VT_KIND_NONE;
-	struct model_block *block;
+	const struct place_in_trace place = {alloc->stack_id, alloc->time_ns, record->tid};
+	uint32_t kind = kind_from(alloc->kind);
+	struct model_device *device = device_for(model, kind, alloc->device);
+	/* A pool may be on another device than the context. */
+	bool told = alloc->device >= 0 && kind != VT_KIND_POOL;
+	struct model_context *context = context_use(model, alloc->context_id, told ? device : NULL);
+	struct model_block *block = ledger_new_block(model, kind, alloc->address);
 
-	context_touch(model, alloc->context_id);
-	block = block_from(tree_find(&model->live, alloc->address));
-	if (block) {
-		/* The address is used again: if a context that was let go held it, that context has
-		 * ended. */
-		context_touch(model, block->context_id);
-		block = block_from(tree_find(&model->live, alloc->address));
-	}
-	if (block) {
-		model->n_missed_frees++;
-		ledger_remove(model, block, false);
-		tree_remove(&model->live, &block->node);
-	} else {
-		block = memory_new(1, sizeof(*block));
-	}
 	block->bytes = alloc->bytes;
-	block->kind = kind;
-	block->context_id = alloc->context_id;
-	block->device = kind == VT_KIND_PINNED || kind == VT_KIND_REGISTERED
-				? &model->host
-				: model_device_of(model, alloc->device);
-	tree_insert(&model->live, &block->node, alloc->address);
-	ledger_add(model, block, alloc->stack_id, alloc->time_ns, record->tid);
+	block->device = device;
+	if (kind == VT_KIND_POOL) {
+		block->pool = pool_of(model, alloc->pool, device);
+		block->device = block->pool->device;
+	}
+	context_add_block(context, block);
+	ledger_add(model, block, &place);
+}
+
+/* What the free of a record, which frees `block` if that is known, is refused. */
+static void note_refused(
+	struct model *model, const struct vt_rec_free *given, const struct model_block *block)
+{
+	struct model_failure_key key = {
+		.stack_id = given->stack_id,
+		.api_id = given->api_id,
+		.caller_api = given->caller_api,
+		.result = given->result,
+		.device = block ? block->device->ordinal : MODEL_DEVICE_UNKNOWN,
+		.refusal = MODEL_REFUSED_FREE,
+		.kind = (uint16_t)(block ? block->kind : kind_from(given->kind)),
+	};
+
+	model_note_failure(model, &key, block ? block->bytes : 0, given->time_ns);
 }
 
 void ledger_apply_free(struct model *model, const struct vt_record *record)
@@ -235,18 +254,33 @@ void ledger_apply_free(struct model *model, const struct vt_record *record)
 	/* Freeing nothing is allowed, and does nothing. */
 	if (!given->address)
 		return;
-	block = block_from(tree_find(&model->live, given->address));
+	block = given->kind == VT_KIND_ARRAY ? ledger_array(model, given->address)
+					     : ledger_block_from(model, given->address);
 	if (given->result) {
-		model_note_failure(model, MODEL_REFUSED_FREE, given->api_id,
-			block ? block->kind
-			      : (uint32_t)(given->kind < VT_N_KINDS ? given->kind : 0),
-			block ? block->device->ordinal : MODEL_DEVICE_UNKNOWN, given->stack_id,
-			given->result, block ? block->bytes : 0, given->time_ns);
+		note_refused(model, given, block);
 	} else if (block) {
-		ledger_remove(model, block, false);
-		tree_remove(&model->live, &block->node);
-		free(block);
+		/* cuMemFree, which also takes memory of pools, waits for what uses it. */
+		if (block->pool && given->kind == VT_KIND_POOL)
+			pool_note_pending(block->pool, given->stream, block->bytes);
+		ledger_end_block(model, block, false);
 	} else {
 		model->n_unknown_frees++;
 	}
+}
+
+static void release_tree(struct tree *tree)
+{
+	while (tree->root) {
+		struct tree_node *node = tree->root;
+
+		tree_remove(tree, node);
+		free(container(node, struct model_block, node));
+	}
+}
+
+void ledger_release(struct model *model)
+{
+	release_tree(&model->live);
+	release_tree(&model->arrays);
+	pages_release(model);
 }

@@ -1,5 +1,6 @@
 #include "model/model.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,13 +47,14 @@ void model_free(struct model *model)
 	if (!model)
 		return;
 	vmm_release(model);
-	while (model->live.root) {
-		struct tree_node *node = model->live.root;
-
-		tree_remove(&model->live, node);
-		free(container(node, struct model_block, node));
-	}
 	ledger_release(model);
+	graph_release(model);
+	while (model->pools) {
+		struct model_pool *pool = model->pools;
+
+		HASH_DEL(model->pools, pool);
+		pool_release(pool);
+	}
 	FREE_TABLE(struct model_site, model->sites, free(item->tids));
 	FREE_TABLE(struct model_failure, model->failures, );
 	FREE_TABLE(struct model_copy, model->copies, );
@@ -65,6 +67,7 @@ void model_free(struct model *model)
 	free(model->environment.items);
 	free(model->uncovered.items);
 	free(model->notes.items);
+	free(model->runtimes.items);
 	free(model);
 }
 
@@ -132,18 +135,15 @@ struct model_site *model_site_of(
 	return site;
 }
 
-void model_note_failure(struct model *model, enum model_refusal refusal, uint64_t api_id,
-	uint32_t kind, int device, uint64_t stack_id, uint64_t result, uint64_t bytes,
-	uint64_t time_ns)
+void model_note_failure(
+	struct model *model, const struct model_failure_key *key, uint64_t bytes, uint64_t time_ns)
 {
-	struct model_failure_key key = {
-		stack_id, api_id, result, device, (uint16_t)refusal, (uint16_t)kind};
 	struct model_failure *failure;
 
-	HASH_FIND(hh, model->failures, &key, sizeof(key), failure);
+	HASH_FIND(hh, model->failures, key, sizeof(*key), failure);
 	if (!failure) {
 		failure = memory_new(1, sizeof(*failure));
-		failure->key = key;
+		failure->key = *key;
 		failure->first_ns = time_ns;
 		HASH_ADD(hh, model->failures, key, sizeof(failure->key), failure);
 	}
@@ -205,6 +205,10 @@ static void apply_api(struct model *model, const struct vt_rec_api *given)
 	if (given->name.bytes)
 		memcpy(api->name, given->name.data, given->name.bytes);
 	HASH_ADD(hh, model->apis, api_id, sizeof(api->api_id), api);
+	/* The runtime's names begin with "cuda": where only those were called, the driver's calls
+	 * went by. */
+	if (!strncmp(api->name, "cu", 2) && isupper((unsigned char)api->name[2]))
+		model->hooks_active = true;
 }
 
 static void apply_stack(struct model *model, const struct vt_rec_stack *given)
@@ -225,28 +229,34 @@ static void apply_stack(struct model *model, const struct vt_rec_stack *given)
 
 static void apply_failure(struct model *model, const struct vt_rec_failure *given)
 {
-	uint32_t kind = given->kind < VT_N_KINDS ? (uint32_t)given->kind : VT_KIND_NONE;
-	int device = kind == VT_KIND_PINNED || kind == VT_KIND_REGISTERED
-			     ? MODEL_DEVICE_HOST
-			     : model_device_of(model, given->device)->ordinal;
+	uint32_t kind = kind_from(given->kind);
+	struct model_failure_key key = {
+		.stack_id = given->stack_id,
+		.api_id = given->api_id,
+		.caller_api = given->caller_api,
+		.result = given->result,
+		.device = kind == VT_KIND_PINNED || kind == VT_KIND_REGISTERED
+				  ? MODEL_DEVICE_HOST
+				  : model_device_of(model, given->device)->ordinal,
+		.refusal = MODEL_REFUSED_ALLOC,
+		.kind = (uint16_t)kind,
+	};
 
-	model_note_failure(model, MODEL_REFUSED_ALLOC, given->api_id, kind, device, given->stack_id,
-		given->result, given->bytes, given->time_ns);
+	model_note_failure(model, &key, given->bytes, given->time_ns);
 }
 
-static void apply_memory(struct model *model, const struct vt_rec_memory *given)
+/* The CUDA runtime in a file of its own; one that is linked into a program or library has no file.
+ */
+static void apply_module(struct model *model, struct vt_text path)
 {
-	struct model_device *device = model_device_of(model, given->device);
-	struct model_sample sample = {true, given->time_ns, given->free_bytes, 0};
+	static const char name[] = "libcudart.so";
+	const char *slash = path.bytes ? memrchr(path.data, '/', path.bytes) : NULL;
+	size_t start = slash ? (size_t)(slash - path.data) + 1 : 0;
 
-	if (given->free_bytes > given->total_bytes)
-		return;
-	sample.used_bytes = given->total_bytes - given->free_bytes;
-	device->last_sample = sample;
-	if (!device->most_used.seen || sample.used_bytes > device->most_used.used_bytes)
-		device->most_used = sample;
-	if (device->peak_tracked_bytes && device->tracked_bytes == device->peak_tracked_bytes)
-		device->peak_sample = sample;
+	model->modules_seen = true;
+	if (path.bytes - start >= strlen(name) && !memcmp(path.data + start, name, strlen(name)) &&
+		!model_texts_has(&model->runtimes, path))
+		text_add(&model->runtimes, path);
 }
 
 /* Records that say what the process and its surroundings are. */
@@ -265,6 +275,10 @@ static void apply_description(struct model *model, const struct vt_record *recor
 	case VT_REC_driver:
 		model->driver = record->driver;
 		model->driver_seen = true;
+		model->hooks_active = true;
+		break;
+	case VT_REC_module:
+		apply_module(model, record->module.path);
 		break;
 	case VT_REC_device:
 		apply_device(model, &record->device);
@@ -294,7 +308,7 @@ static void apply_description(struct model *model, const struct vt_record *recor
 
 static void note_time(struct model *model, const struct vt_record *record)
 {
-	bool event = record->kind >= VT_REC_alloc && record->kind <= VT_REC_memory;
+	bool event = record->kind >= VT_REC_alloc && record->kind <= VT_REC_others;
 
 	if (event && !model->n_events++)
 		model->first_ns = record->time_ns;
@@ -323,16 +337,32 @@ void model_apply(struct model *model, const struct vt_record *record)
 	case VT_REC_set:
 		copy_apply_set(model, record);
 		break;
+	case VT_REC_migrate:
+		copy_apply_migrate(model, record);
+		break;
 	case VT_REC_context:
 		context_apply(model, record);
 		break;
+	case VT_REC_pool:
+	case VT_REC_pool_memory:
+		pool_apply(model, record);
+		break;
+	case VT_REC_graph_alloc:
+	case VT_REC_graph_free:
+	case VT_REC_graph:
+	case VT_REC_graph_memory:
+		graph_apply(model, record);
+		break;
+	case VT_REC_untracked:
 	case VT_REC_memory:
-		apply_memory(model, &record->memory);
+	case VT_REC_others:
+		account_apply(model, record);
 		break;
 	case VT_REC_reserve:
 	case VT_REC_unreserve:
 	case VT_REC_handle_create:
 	case VT_REC_handle_release:
+	case VT_REC_handle_retain:
 	case VT_REC_map:
 	case VT_REC_unmap:
 	case VT_REC_access:
@@ -358,6 +388,13 @@ const char *model_api_name(const struct model *model, uint64_t api_id)
 
 	HASH_FIND(hh, model->apis, &api_id, sizeof(api_id), api);
 	return api ? api->name : NULL;
+}
+
+const char *model_call_name(const struct model *model, uint64_t api_id, uint64_t caller_api)
+{
+	const char *name = caller_api ? model_api_name(model, caller_api) : NULL;
+
+	return name ? name : model_api_name(model, api_id);
 }
 
 struct vt_text model_environment_get(const struct model *model, const char *name)

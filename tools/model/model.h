@@ -48,6 +48,39 @@ struct model_sample {
 	uint64_t used_bytes;
 };
 
+/* What a device holds for the ledgers that are counted once. */
+struct model_held {
+	uint64_t linear_bytes; /* pages of it */
+	uint64_t array_bytes;  /* likewise; which small arrays share a page is not known, they are
+				  taken  as packed */
+	uint64_t pool_bytes; /* reserved by pools where the driver told, else allocated from them */
+	uint64_t vmm_bytes;
+	uint64_t graph_bytes; /* reserved for graphs where the driver told, else live */
+};
+
+/*
+ * A device's memory at the moment of a sample, in rows that add up to it:
+ * total = free + others + tracked + untracked + unexplained.
+ */
+struct model_account {
+	bool seen;
+	uint64_t time_ns;
+	uint64_t total_bytes;
+	uint64_t free_bytes;
+	uint64_t tracked_bytes;
+	struct model_held held; /* tracked_bytes in parts */
+	int64_t untracked_bytes[VT_N_CAUSES];
+	int64_t untracked_sum_bytes; /* their sum */
+	bool context_known;   /* false: what contexts take could not be measured, and is part of
+				 others */
+	bool others_measured; /* false: what was in use at the first sample and not this process's
+				 by any other row */
+	bool pools_known;     /* of every pool the driver said what it reserves */
+	bool graphs_known;
+	int64_t others_bytes;
+	int64_t unexplained_bytes;
+};
+
 /* A device; also the host, and the bucket for memory of unknown device. */
 struct model_device {
 	int ordinal;	/* or MODEL_DEVICE_* */
@@ -57,14 +90,30 @@ struct model_device {
 	uint64_t total_bytes; /* 0 unknown */
 	uint64_t page_bytes;  /* of the driver, or MODEL_PAGE_BYTES */
 	struct model_totals kinds[VT_N_KINDS];
-	uint64_t held_bytes;	/* pages that linear memory takes */
-	uint64_t tracked_bytes; /* all kinds, counted once, as the driver gives it out; managed
-				   never */
+	struct model_held held;
+	uint64_t small_array_bytes; /* of arrays that may share pages */
+	uint64_t tracked_bytes;	    /* the sum of held: all kinds, counted once; managed and shared
+				       never */
 	uint64_t peak_tracked_bytes;
 	uint64_t peak_time_ns;
 	struct model_sample last_sample;
 	struct model_sample peak_sample; /* taken while tracked_bytes was at its peak */
 	struct model_sample most_used;
+	struct model_account account;	      /* as of last_sample */
+	int64_t untracked_bytes[VT_N_CAUSES]; /* taken without being allocated, as measured; goes
+						 with the last context */
+	uint64_t n_untracked;
+	bool others_measured;
+	bool others_known; /* measured, or taken from the first sample */
+	int64_t others_bytes;
+	uint64_t n_contexts; /* that hold memory */
+	struct model_context *newest_context;
+	struct model_pool *default_pool; /* NULL: not used yet */
+	struct model_pool *current_pool; /* NULL: the default one */
+	bool graph_nodes_seen;
+	bool graph_sampled;
+	uint64_t graph_reserved_bytes; /* for graphs, as of the last sample or less after a trim */
+	uint64_t graph_used_bytes;     /* of that, in use, as of the last sample */
 	uint64_t n_sets;
 	uint64_t set_bytes;
 };
@@ -102,27 +151,110 @@ typedef struct model_totals *model_grouper(
 
 /* Something live: an allocation, or physical memory behind a VMM handle. */
 struct model_block {
-	struct tree_node node; /* key: address; in model.live, unless it is VMM memory */
-	uint64_t bytes;
-	uint64_t context_id;
+	struct tree_node node; /* key: address, in model.live; or array handle, in model.arrays */
+	uint64_t bytes;	       /* 0 not known: memory of others whose size the call does not tell */
 	struct model_device *device;
 	struct model_site *site;
-	uint32_t kind; /* enum vt_kind */
+	struct model_pool *pool;       /* of VT_KIND_POOL */
+	struct model_context *context; /* whose end takes it along; NULL: none's */
+	struct model_block *next_in_context;
+	struct model_block **link_in_context; /* what points to it */
+	uint32_t kind;			      /* enum vt_kind */
 };
 
-/* Physical memory of cuMemCreate: lives while it has references or mappings. */
+/* Physical memory of cuMemCreate, or somebody else's behind a handle: lives while it has references
+ * or mappings. */
+struct model_physical {
+	uint64_t n_refs; /* over all handles */
+	uint64_t n_mappings;
+	struct model_block block; /* in no tree */
+};
+
 struct model_handle {
 	uint64_t handle;
-	uint64_t n_refs; /* 0: no longer in model.handles */
-	uint64_t n_mappings;
-	struct model_block block;
+	uint64_t n_refs;
+	struct model_physical *physical;
 	UT_hash_handle hh;
 };
 
 struct model_mapping {
 	struct tree_node node; /* key: address */
 	uint64_t bytes;
-	struct model_handle *handle; /* NULL: physical memory that was not seen created */
+	struct model_physical *physical; /* NULL: memory that was not seen created */
+};
+
+/* A pool has one current handle; one that was destroyed while allocations live keeps no handle, and
+ * a device's default pool has none until it is named. */
+struct model_pool_key {
+	uint64_t handle;
+	uint64_t variant; /* 0, or what tells those apart that cannot be found by their handle */
+};
+
+/* Freed on a stream, and not known to be done. */
+struct model_pending {
+	uint64_t stream;
+	uint64_t bytes;
+};
+
+/*
+ * A pool of stream-ordered memory. What is freed on a stream is pending until the driver says that
+ * the pool uses no more than what is live: at each sample, what is in use beyond that bounds what
+ * can be pending, on each stream and in all. The figures are upper bounds, and known only where the
+ * pool was sampled at all.
+ */
+struct model_pool {
+	struct model_pool_key key;
+	struct model_device *device;
+	bool imported; /* bytes of another process */
+	bool destroyed;
+	bool sampled;
+	uint64_t sampled_ns;
+	uint64_t reserved_bytes; /* as the driver said last, or less after a trim; 0 if it never did
+				  */
+	uint64_t peak_reserved_bytes;
+	uint64_t live_bytes; /* asked for and not freed */
+	uint64_t n_live;
+	uint64_t held_bytes; /* its part of the device's held.pool_bytes */
+	uint64_t pending_bytes;
+	struct model_pending *pending;
+	size_t n_pending;
+	size_t pending_room;
+	bool threshold_known;
+	uint64_t threshold_bytes; /* it keeps up to so much */
+	UT_hash_handle hh;
+};
+
+/* An allocation that a graph makes, or an address that it frees. */
+struct model_graph_node {
+	uint64_t address;
+	uint64_t bytes;
+	uint64_t stack_id;
+	struct model_device *device;
+	uint32_t tid;
+	bool frees;
+};
+
+struct model_graph_nodes {
+	struct model_graph_node *items;
+	size_t n_items;
+	size_t room;
+};
+
+/* Nodes of memory, of a graph that is being built or of an executable one. */
+struct model_graph {
+	uint64_t handle; /* 0: what was captured and has no name yet */
+	bool instantiated;
+	struct model_graph_nodes nodes;
+	UT_hash_handle hh;
+};
+
+#define MODEL_N_MIGRATIONS (VT_MIGRATE_DISCARD_PREFETCH + 1) /* enum vt_migrate_action */
+
+/* Calls that tell managed memory where to be. */
+struct model_migration {
+	uint64_t n_calls;
+	uint64_t bytes;
+	uint64_t host_time_ns;
 };
 
 struct model_reservation {
@@ -136,14 +268,18 @@ enum model_refusal {
 	MODEL_REFUSED_FREE,
 	MODEL_REFUSED_COPY,
 	MODEL_REFUSED_SET,
-	MODEL_REFUSED_ADDRESS_SPACE, /* reserve, unreserve, map, unmap, access */
+	MODEL_REFUSED_ADDRESS_SPACE, /* reserve, unreserve, map, unmap, access, retain */
 	MODEL_REFUSED_CONTEXT,
+	MODEL_REFUSED_POOL,
+	MODEL_REFUSED_GRAPH,
+	MODEL_REFUSED_MIGRATE,
 };
 
 struct model_failure_key {
 	uint64_t stack_id;
 	uint64_t api_id;
-	uint64_t result; /* CUresult */
+	uint64_t caller_api; /* runtime call the program made, 0 not known */
+	uint64_t result;     /* CUresult */
 	int32_t device;
 	uint16_t refusal; /* enum model_refusal */
 	uint16_t kind;	  /* enum vt_kind */
@@ -179,9 +315,10 @@ struct model_copy_key {
 
 struct model_copy {
 	struct model_copy_key key;
-	uint64_t n_calls;
-	uint64_t n_async;
-	uint64_t n_small; /* of at most MODEL_SMALL_COPY_BYTES */
+	uint64_t n_calls;  /* a batch is one call, booked where its first copy is */
+	uint64_t n_copies; /* each one of a batch */
+	uint64_t n_async;  /* calls */
+	uint64_t n_small;  /* calls, of at most MODEL_SMALL_COPY_BYTES in all */
 	uint64_t bytes;
 	uint64_t host_time_ns;
 	UT_hash_handle hh;
@@ -205,6 +342,10 @@ struct model_api {
 
 struct model_context {
 	uint64_t context_id;
+	struct model_device *device; /* NULL: not known yet */
+	struct model_block *blocks;
+	bool holds_memory;   /* counted in device->n_contexts */
+	int64_t taken_bytes; /* by itself, as measured */
 	uint64_t n_retains;
 	bool released; /* the last reference is gone; memory goes when the process moves on, see
 			  context.c */
@@ -227,6 +368,9 @@ struct model {
 	struct model_texts environment; /* name, value, name, value, ... */
 	struct model_texts uncovered;
 	struct model_texts notes;
+	struct model_texts runtimes; /* paths of the CUDA runtimes that were mapped */
+	bool modules_seen;
+	bool hooks_active; /* a call of the driver came through the recorder */
 
 	struct model_device *
 		*devices; /* in order of ordinal as first seen; without the two below */
@@ -245,8 +389,25 @@ struct model {
 	struct model_api *apis;
 	struct model_context *contexts;
 	struct model_handle *handles;
+	struct model_pool *pools;
+	uint64_t n_ended_pools;
+	struct model_graph *graphs;
+	struct model_graph *execs; /* executable ones */
+	uint64_t n_graph_launches;
+	struct model_migration migrations[MODEL_N_MIGRATIONS];
+	struct {
+		uint64_t time_ns;
+		uint64_t api_id;
+		uint32_t tid;
+	} last_migration;
+	struct {
+		struct model_copy *copy; /* booked there, NULL: none yet */
+		uint64_t bytes;
+		uint32_t tid;
+	} last_call;		  /* the last copy call: more of the same batch may follow */
 	struct model_page *pages; /* pages that small blocks share */
 	struct tree live;	  /* struct model_block, by address */
+	struct tree arrays;	  /* struct model_block, by array handle */
 	struct tree mappings;	  /* struct model_mapping, by address */
 	struct tree reservations; /* struct model_reservation, by address */
 	uint64_t reserved_bytes;  /* of address space */
@@ -283,6 +444,10 @@ const struct model_stack *model_stack_find(const struct model *model, uint64_t s
 /* Name of an entry point; NULL when unknown. Borrowed. */
 const char *model_api_name(const struct model *model, uint64_t api_id);
 
+/* Name of the call that the program made: the runtime's where it is known, else the driver's. NULL
+ * when unknown. Borrowed. */
+const char *model_call_name(const struct model *model, uint64_t api_id, uint64_t caller_api);
+
 /* Value of a recorded environment variable; .data is NULL when it was not set. Borrowed. */
 struct vt_text model_environment_get(const struct model *model, const char *name);
 
@@ -297,5 +462,7 @@ bool model_kind_tracked(uint32_t kind);
 const char *model_kind_name(uint64_t kind);
 const char *model_direction_name(uint64_t direction);
 const char *model_host_kind_name(uint32_t host_kind);
+const char *model_cause_name(uint64_t cause);
+const char *model_migration_name(uint64_t action);
 
 #endif

@@ -49,3 +49,30 @@ const char *model_host_kind_name(uint32_t host_kind)
 
 	return host_kind < MODEL_N_HOST_KINDS ? names[host_kind] : NULL;
 }
+
+const char *model_cause_name(uint64_t cause)
+{
+	static const char *const names[VT_N_CAUSES] = {
+		[VT_CAUSE_CONTEXT] = "context",
+		[VT_CAUSE_MODULES] = "modules",
+		[VT_CAUSE_LOCAL_MEMORY] = "local_memory",
+		[VT_CAUSE_DEVICE_HEAP] = "device_heap",
+		[VT_CAUSE_LIMITS] = "limits",
+		[VT_CAUSE_GRAPH_EXEC] = "graph_exec",
+		[VT_CAUSE_GREEN_CONTEXT] = "green_context",
+	};
+
+	return cause < VT_N_CAUSES && names[cause] ? names[cause] : "unknown";
+}
+
+const char *model_migration_name(uint64_t action)
+{
+	static const char *const names[MODEL_N_MIGRATIONS] = {
+		[VT_MIGRATE_PREFETCH] = "prefetch",
+		[VT_MIGRATE_ADVISE] = "advise",
+		[VT_MIGRATE_DISCARD] = "discard",
+		[VT_MIGRATE_DISCARD_PREFETCH] = "discard_and_prefetch",
+	};
+
+	return action < MODEL_N_MIGRATIONS && names[action] ? names[action] : "unknown";
+}

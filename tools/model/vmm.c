@@ -1,6 +1,8 @@
 /*
  * Virtual memory management: address space, physical memory behind handles, and mappings of one
  * into the other, kept apart. Physical memory ends when it has neither a reference nor a mapping.
+ * What was imported, and multicast objects, are bytes of others: known, but not counted. An import
+ * does not tell its size; mappings of it do.
  */
 #include <stdlib.h>
 
@@ -18,59 +20,124 @@ static struct model_handle *handle_find(struct model *model, uint64_t value)
 	return handle;
 }
 
-/* Ends physical memory that nothing refers to any more. */
-static void handle_settle(struct model *model, struct model_handle *handle)
+/* A handle for physical memory, with its first reference. */
+static void handle_add(struct model *model, uint64_t value, struct model_physical *physical)
 {
-	if (handle->n_refs || handle->n_mappings)
+	struct model_handle *handle = memory_new(1, sizeof(*handle));
+
+	handle->handle = value;
+	handle->n_refs = 1;
+	handle->physical = physical;
+	physical->n_refs++;
+	HASH_ADD(hh, model->handles, handle, sizeof(handle->handle), handle);
+}
+
+/* Ends physical memory that nothing refers to any more. */
+static void physical_settle(struct model *model, struct model_physical *physical)
+{
+	if (physical->n_refs || physical->n_mappings)
 		return;
-	ledger_remove(model, &handle->block, false);
-	free(handle);
+	ledger_remove(model, &physical->block, false);
+	free(physical);
 }
 
 static void handle_drop(struct model *model, struct model_handle *handle)
 {
-	if (--handle->n_refs)
-		return;
-	/* The number may be given out again while the memory lives on in a mapping. */
-	HASH_DEL(model->handles, handle);
-	handle_settle(model, handle);
+	struct model_physical *physical = handle->physical;
+
+	physical->n_refs--;
+	if (!--handle->n_refs) {
+		/* The number may be given out again while the memory lives on in a mapping. */
+		HASH_DEL(model->handles, handle);
+		free(handle);
+	}
+	physical_settle(model, physical);
+}
+
+/* A handle's number is given out again: all its references must have gone. */
+static void handle_forget(struct model *model, struct model_handle *handle)
+{
+	model->n_missed_frees++;
+	handle->physical->n_refs -= handle->n_refs - 1;
+	handle->n_refs = 1;
+	handle_drop(model, handle);
 }
 
 static void apply_create(struct model *model, const struct vt_record *record)
 {
 	const struct vt_rec_handle_create *create = &record->handle_create;
+	const struct place_in_trace place = {create->stack_id, create->time_ns, record->tid};
 	struct model_handle *handle = handle_find(model, create->handle);
+	struct model_physical *physical = memory_new(1, sizeof(*physical));
+	struct model_block *block = &physical->block;
 
-	if (handle) {
-		model->n_missed_frees++;
-		handle->n_refs = 1;
-		handle_drop(model, handle);
-	}
-	handle = memory_new(1, sizeof(*handle));
-	handle->handle = create->handle;
-	handle->n_refs = 1;
-	handle->block.bytes = create->bytes;
-	handle->block.kind = VT_KIND_VMM;
-	handle->block.device = create->location > LOCATION_DEVICE
-				       ? &model->host
-				       : model_device_of(model, create->device);
-	HASH_ADD(hh, model->handles, handle, sizeof(handle->handle), handle);
-	ledger_add(model, &handle->block, create->stack_id, create->time_ns, record->tid);
+	if (handle)
+		handle_forget(model, handle);
+	block->bytes = create->bytes;
+	block->kind = create->sharing == VT_SHARING_OWN ? VT_KIND_VMM : VT_KIND_SHARED;
+	block->device = create->location > LOCATION_DEVICE ? &model->host
+							   : model_device_of(model, create->device);
+	handle_add(model, create->handle, physical);
+	ledger_add(model, block, &place);
+}
+
+static void note_refused(struct model *model, const struct model_failure_key *about, uint64_t bytes,
+	uint64_t time_ns)
+{
+	struct model_failure_key key = *about;
+
+	key.kind = VT_KIND_VMM;
+	model_note_failure(model, &key, bytes, time_ns);
 }
 
 static void apply_release(struct model *model, const struct vt_rec_handle_release *release)
 {
 	struct model_handle *handle = handle_find(model, release->handle);
+	const struct model_block *block = handle ? &handle->physical->block : NULL;
 
 	if (release->result)
-		model_note_failure(model, MODEL_REFUSED_FREE, release->api_id, VT_KIND_VMM,
-			handle ? handle->block.device->ordinal : MODEL_DEVICE_UNKNOWN,
-			release->stack_id, release->result, handle ? handle->block.bytes : 0,
-			release->time_ns);
+		note_refused(model,
+			&(struct model_failure_key){.stack_id = release->stack_id,
+				.api_id = release->api_id,
+				.result = release->result,
+				.device = block ? block->device->ordinal : MODEL_DEVICE_UNKNOWN,
+				.refusal = MODEL_REFUSED_FREE},
+			block ? block->bytes : 0, release->time_ns);
 	else if (handle)
 		handle_drop(model, handle);
 	else
 		model->n_unknown_frees++;
+}
+
+/* A failed call on address space; those have no stack but where one is given. */
+static void note_refused_space(struct model *model, uint64_t api_id, uint64_t stack_id,
+	uint64_t result, int device, uint64_t bytes, uint64_t time_ns)
+{
+	note_refused(model,
+		&(struct model_failure_key){.stack_id = stack_id,
+			.api_id = api_id,
+			.result = result,
+			.device = device,
+			.refusal = MODEL_REFUSED_ADDRESS_SPACE},
+		bytes, time_ns);
+}
+
+/* Retaining gives out the handle the memory was mapped with, also when all references to it were
+ * given back. */
+static void apply_retain(struct model *model, const struct vt_rec_handle_retain *retain)
+{
+	struct model_handle *handle = handle_find(model, retain->handle);
+	const struct model_mapping *mapping = vmm_mapping_at(model, retain->address);
+
+	if (retain->result) {
+		note_refused_space(model, retain->api_id, 0, retain->result, MODEL_DEVICE_UNKNOWN,
+			0, retain->time_ns);
+	} else if (handle) {
+		handle->n_refs++;
+		handle->physical->n_refs++;
+	} else if (mapping && mapping->physical) {
+		handle_add(model, retain->handle, mapping->physical);
+	}
 }
 
 static struct model_mapping *mapping_from(struct tree_node *node)
@@ -81,9 +148,9 @@ static struct model_mapping *mapping_from(struct tree_node *node)
 static void mapping_remove(struct model *model, struct model_mapping *mapping)
 {
 	tree_remove(&model->mappings, &mapping->node);
-	if (mapping->handle) {
-		mapping->handle->n_mappings--;
-		handle_settle(model, mapping->handle);
+	if (mapping->physical) {
+		mapping->physical->n_mappings--;
+		physical_settle(model, mapping->physical);
 	}
 	free(mapping);
 }
@@ -104,38 +171,48 @@ static size_t unmap_range(struct model *model, uint64_t address, uint64_t bytes)
 	return n;
 }
 
+/* What is mapped of memory of others is there. */
+static void learn_size(struct model_physical *physical, const struct vt_rec_map *map)
+{
+	uint64_t end = add_capped(map->offset, map->bytes);
+
+	if (physical->block.kind == VT_KIND_SHARED && end > physical->block.bytes)
+		ledger_grow(&physical->block, end - physical->block.bytes);
+}
+
 static void apply_map(struct model *model, const struct vt_rec_map *map)
 {
-	struct model_mapping *mapping;
 	struct model_handle *handle = handle_find(model, map->handle);
+	struct model_physical *physical = handle ? handle->physical : NULL;
+	struct model_mapping *mapping;
 
 	if (map->result) {
-		model_note_failure(model, MODEL_REFUSED_ADDRESS_SPACE, map->api_id, VT_KIND_VMM,
-			MODEL_DEVICE_UNKNOWN, map->stack_id, map->result, map->bytes, map->time_ns);
+		note_refused_space(model, map->api_id, map->stack_id, map->result,
+			MODEL_DEVICE_UNKNOWN, map->bytes, map->time_ns);
 		return;
 	}
 	/* Held meanwhile: the mapping that is replaced may be the last thing that keeps it. */
-	if (handle)
-		handle->n_mappings++;
+	if (physical)
+		physical->n_mappings++;
 	model->n_missed_frees += unmap_range(model, map->address, map->bytes);
-	mapping = memory_new(1, sizeof(*mapping));
-	mapping->bytes = map->bytes;
-	mapping->handle = handle;
-	if (map->bytes) {
-		tree_insert(&model->mappings, &mapping->node, map->address);
+	if (!map->bytes) {
+		if (physical)
+			physical->n_mappings--;
 		return;
 	}
-	free(mapping);
-	if (handle)
-		handle->n_mappings--;
+	mapping = memory_new(1, sizeof(*mapping));
+	mapping->bytes = map->bytes;
+	mapping->physical = physical;
+	tree_insert(&model->mappings, &mapping->node, map->address);
+	if (physical)
+		learn_size(physical, map);
 }
 
 static void apply_unmap(struct model *model, const struct vt_rec_unmap *unmap)
 {
 	if (unmap->result)
-		model_note_failure(model, MODEL_REFUSED_ADDRESS_SPACE, unmap->api_id, VT_KIND_VMM,
-			MODEL_DEVICE_UNKNOWN, unmap->stack_id, unmap->result, unmap->bytes,
-			unmap->time_ns);
+		note_refused_space(model, unmap->api_id, unmap->stack_id, unmap->result,
+			MODEL_DEVICE_UNKNOWN, unmap->bytes, unmap->time_ns);
 	else
 		unmap_range(model, unmap->address, unmap->bytes);
 }
@@ -157,9 +234,8 @@ static void apply_reserve(struct model *model, const struct vt_rec_reserve *rese
 	struct model_reservation *reservation;
 
 	if (reserve->result) {
-		model_note_failure(model, MODEL_REFUSED_ADDRESS_SPACE, reserve->api_id, VT_KIND_VMM,
-			MODEL_DEVICE_UNKNOWN, reserve->stack_id, reserve->result, reserve->bytes,
-			reserve->time_ns);
+		note_refused_space(model, reserve->api_id, reserve->stack_id, reserve->result,
+			MODEL_DEVICE_UNKNOWN, reserve->bytes, reserve->time_ns);
 		return;
 	}
 	reservation = reservation_from(tree_find(&model->reservations, reserve->address));
@@ -177,9 +253,8 @@ static void apply_unreserve(struct model *model, const struct vt_rec_unreserve *
 		reservation_from(tree_find(&model->reservations, unreserve->address));
 
 	if (unreserve->result)
-		model_note_failure(model, MODEL_REFUSED_ADDRESS_SPACE, unreserve->api_id,
-			VT_KIND_VMM, MODEL_DEVICE_UNKNOWN, 0, unreserve->result, unreserve->bytes,
-			unreserve->time_ns);
+		note_refused_space(model, unreserve->api_id, 0, unreserve->result,
+			MODEL_DEVICE_UNKNOWN, unreserve->bytes, unreserve->time_ns);
 	else if (reservation)
 		reservation_remove(model, reservation);
 }
@@ -187,10 +262,10 @@ static void apply_unreserve(struct model *model, const struct vt_rec_unreserve *
 static void apply_access(struct model *model, const struct vt_rec_access *access)
 {
 	if (access->result)
-		model_note_failure(model, MODEL_REFUSED_ADDRESS_SPACE, access->api_id, VT_KIND_VMM,
+		note_refused_space(model, access->api_id, 0, access->result,
 			access->device < 0 ? MODEL_DEVICE_HOST
 					   : model_device_of(model, access->device)->ordinal,
-			0, access->result, access->bytes, access->time_ns);
+			access->bytes, access->time_ns);
 }
 
 void vmm_apply(struct model *model, const struct vt_record *record)
@@ -207,6 +282,9 @@ void vmm_apply(struct model *model, const struct vt_record *record)
 		break;
 	case VT_REC_handle_release:
 		apply_release(model, &record->handle_release);
+		break;
+	case VT_REC_handle_retain:
+		apply_retain(model, &record->handle_retain);
 		break;
 	case VT_REC_map:
 		apply_map(model, &record->map);
@@ -239,7 +317,8 @@ void vmm_release(struct model *model)
 		reservation_remove(model, reservation_from(model->reservations.root));
 	HASH_ITER(hh, model->handles, handle, next)
 	{
-		HASH_DEL(model->handles, handle);
-		free(handle);
+		handle->physical->n_refs -= handle->n_refs - 1;
+		handle->n_refs = 1;
+		handle_drop(model, handle);
 	}
 }

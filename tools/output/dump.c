@@ -30,28 +30,64 @@ static struct value value_of(const struct vt_record *record, const struct vt_fie
 	return value;
 }
 
-/* What a number stands for, by the name of its field; NULL when it is just a number. */
-static const char *meaning_of(const struct model *model, const struct vt_record *record,
-	const char *field, uint64_t number)
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+/* What a record says was done; NULL when its number is not known. */
+static const char *action_of(enum vt_record_kind kind, uint64_t number)
 {
-	static const char *const actions[] = {[VT_CONTEXT_CREATE] = "create",
+	static const char *const contexts[] = {[VT_CONTEXT_CREATE] = "create",
 		[VT_CONTEXT_DESTROY] = "destroy",
 		[VT_CONTEXT_RETAIN] = "retain",
 		[VT_CONTEXT_RELEASE] = "release",
 		[VT_CONTEXT_RESET] = "reset"};
+	static const char *const pools[] = {[VT_POOL_CREATE] = "create",
+		[VT_POOL_DESTROY] = "destroy",
+		[VT_POOL_TRIM] = "trim",
+		[VT_POOL_SET_CURRENT] = "set_current",
+		[VT_POOL_IMPORT] = "import",
+		[VT_POOL_THRESHOLD] = "threshold"};
+	static const char *const graphs[] = {[VT_GRAPH_INSTANTIATE] = "instantiate",
+		[VT_GRAPH_LAUNCH] = "launch",
+		[VT_GRAPH_EXEC_DESTROY] = "exec_destroy",
+		[VT_GRAPH_TRIM] = "trim"};
 
-	if (!strcmp(field, "api_id") || !strcmp(field, "caller_api"))
+	switch (kind) {
+	case VT_REC_context:
+		return number < LENGTH(contexts) ? contexts[number] : NULL;
+	case VT_REC_pool:
+		return number < LENGTH(pools) ? pools[number] : NULL;
+	case VT_REC_graph:
+		return number < LENGTH(graphs) ? graphs[number] : NULL;
+	case VT_REC_migrate:
+		return number && number < MODEL_N_MIGRATIONS ? model_migration_name(number) : NULL;
+	default:
+		return NULL;
+	}
+}
+
+/* What a number stands for, by the name of its field; NULL when it is just a number. */
+static const char *meaning_of(const struct model *model, const struct vt_record *record,
+	const char *field, uint64_t number)
+{
+	static const char *const sharing[] = {[VT_SHARING_OWN] = "own",
+		[VT_SHARING_IMPORTED] = "imported",
+		[VT_SHARING_MULTICAST] = "multicast"};
+
+	if (!strcmp(field, "api_id"))
 		return model_api_name(model, number);
+	if (!strcmp(field, "caller_api"))
+		return number ? model_api_name(model, number) : NULL;
 	if (!strcmp(field, "kind"))
 		return number < VT_N_KINDS ? model_kind_name(number) : NULL;
 	if (!strcmp(field, "direction"))
 		return number < VT_N_DIRECTIONS ? model_direction_name(number) : NULL;
 	if (!strcmp(field, "result"))
 		return number ? result_text(number) : NULL;
-	if (!strcmp(field, "action") && record->kind == VT_REC_context &&
-		number < sizeof(actions) / sizeof(*actions))
-		return actions[number];
-	return NULL;
+	if (!strcmp(field, "cause"))
+		return number && number < VT_N_CAUSES ? model_cause_name(number) : NULL;
+	if (!strcmp(field, "sharing"))
+		return number < LENGTH(sharing) ? sharing[number] : NULL;
+	return !strcmp(field, "action") ? action_of(record->kind, number) : NULL;
 }
 
 /* Bytes that are no text are shown in hexadecimal. */
@@ -101,7 +137,7 @@ static void put_quoted(FILE *out, struct vt_text text)
 static bool shown_in_hex(const struct vt_field *field)
 {
 	static const char *const names[] = {
-		"stream", "pool", "handle", "context_id", "bias", "start", "end"};
+		"stream", "pool", "handle", "graph", "exec", "context_id", "bias", "start", "end"};
 
 	if (field->type == VT_FIELD_ADDR)
 		return true;

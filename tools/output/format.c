@@ -26,6 +26,17 @@ struct format_text format_bytes(uint64_t bytes)
 	return out;
 }
 
+struct format_text format_signed_bytes(int64_t bytes)
+{
+	struct format_text out, value;
+
+	if (bytes >= 0)
+		return format_bytes((uint64_t)bytes);
+	value = format_bytes(-(uint64_t)bytes);
+	snprintf(out.text, sizeof(out.text), "-%.30s", value.text);
+	return out;
+}
+
 struct format_text format_count(uint64_t n)
 {
 	struct format_text out;

@@ -80,6 +80,14 @@ static void put_damage(const struct style *style, const struct trace_facts *fact
 	}
 }
 
+void report_put_inactive(const struct style *style)
+{
+	style_put(style, STYLE_WARNING, "! ");
+	fputs("no call of the CUDA driver was seen: the program reached the driver past the "
+	      "recorder, so no totals are shown (vramtrace doctor)\n",
+		style->out);
+}
+
 void report_put_header(const struct style *style, const struct report_trace *trace)
 {
 	const struct trace_facts *facts = &trace->overview->facts;

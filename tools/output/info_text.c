@@ -105,6 +105,7 @@ void info_text(const struct style *style, const struct report_trace *trace)
 	}
 	put_environment(style, &model->environment);
 	put_counts(style, model);
+	put_texts(style, "runtime", &model->runtimes);
 	put_texts(style, "note", &model->notes);
 	put_texts(style, "not recorded", &model->uncovered);
 }
@@ -185,6 +186,7 @@ static void one_json(struct json *json, const struct overview *overview)
 	devices_json(json, model);
 	environment_json(json, &model->environment);
 	counts_json(json, model);
+	texts_json(json, "runtimes", &model->runtimes);
 	texts_json(json, "notes", &model->notes);
 	texts_json(json, "not_covered", &model->uncovered);
 	json_close(json, '}');

@@ -123,6 +123,14 @@ void json_number_or_null(struct json *json, const char *key, bool known, uint64_
 		json_null(json, key);
 }
 
+void json_signed_or_null(struct json *json, const char *key, bool known, int64_t value)
+{
+	if (known)
+		json_signed(json, key, value);
+	else
+		json_null(json, key);
+}
+
 void json_text_or_null(struct json *json, const char *key, struct vt_text value)
 {
 	if (value.bytes)

@@ -32,6 +32,7 @@ void json_hex(struct json *json, const char *key, uint64_t value);	 /* "0x7f00",
 
 /* The number when known, else null. */
 void json_number_or_null(struct json *json, const char *key, bool known, uint64_t value);
+void json_signed_or_null(struct json *json, const char *key, bool known, int64_t value);
 
 /* The text, null when it is empty. */
 void json_text_or_null(struct json *json, const char *key, struct vt_text value);

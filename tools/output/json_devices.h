@@ -5,7 +5,7 @@
 #include "output/report.h"
 
 /* Key "devices" of the open object: the devices of each of the n traces, and the unknown one where
- * it holds something. */
+ * it was used. Traces in which no call of the driver was seen have none. */
 void json_devices(struct json *json, const struct report_trace *traces, size_t n);
 
 #endif

@@ -69,6 +69,18 @@ static void put_host_memory(
 	json_close(json, '}');
 }
 
+static void put_runtimes(struct json *json, const struct model *model)
+{
+	if (!model->modules_seen) {
+		json_null(json, "runtimes");
+		return;
+	}
+	json_open(json, "runtimes", '[');
+	for (size_t i = 0; i < model->runtimes.n_items; i++)
+		json_text(json, NULL, model->runtimes.items[i]);
+	json_close(json, ']');
+}
+
 static void put_trace_facts(struct json *json, const struct report_trace *trace)
 {
 	const struct trace_facts *facts = &trace->overview->facts;
@@ -92,10 +104,13 @@ static void put_trace_facts(struct json *json, const struct report_trace *trace)
 	json_string(json, "stopped", facts->stopped ? vt_error_text(facts->stopped) : NULL);
 	put_damage(json, facts);
 	json_number_or_null(json, "driver_version", model->driver_seen, model->driver.version);
-	json_null(json, "runtimes");
+	put_runtimes(json, model);
 	json_null(json, "torch");
 	json_null(json, "python");
-	put_host_memory(json, "host_memory", trace, 1);
+	if (model->hooks_active)
+		put_host_memory(json, "host_memory", trace, 1);
+	else
+		json_null(json, "host_memory");
 	json_close(json, '}');
 }
 
@@ -129,17 +144,27 @@ static void put_texts(
 
 static void put_coverage(struct json *json, const struct report_trace *traces, size_t n)
 {
-	bool hooks = n > 0;
+	bool hooks = n > 0, modules = false;
+	uint64_t n_launches = 0, n_shared = 0, n_static = 0;
 
-	for (size_t i = 0; i < n; i++)
-		hooks = hooks && traces[i].overview->replay->model->driver_seen;
+	for (size_t i = 0; i < n; i++) {
+		const struct model *model = traces[i].overview->replay->model;
+		struct stack_source source = source_of(&traces[i]);
+
+		hooks = hooks && model->hooks_active;
+		modules = modules || model->modules_seen;
+		n_launches += model->n_graph_launches;
+		n_shared += model->runtimes.n_items;
+		n_static += stack_count_static_runtimes(&source);
+	}
 	json_open(json, "coverage", '{');
 	json_bool(json, "driver_hooks", hooks);
-	json_null(json, "runtimes_static");
-	json_null(json, "runtimes_shared");
+	/* Without its symbols a runtime inside another file cannot be told from that file. */
+	json_number_or_null(json, "runtimes_static", n_static != 0, n_static);
+	json_number_or_null(json, "runtimes_shared", modules, n_shared);
 	put_texts(json, "not_covered", traces, n, false);
 	put_texts(json, "notes", traces, n, true);
-	json_null(json, "graph_launches");
+	json_number_or_null(json, "graph_launches", hooks, n_launches);
 	json_null(json, "python_stacks");
 	json_close(json, '}');
 }
@@ -211,6 +236,9 @@ static const char *refusal_name(enum model_refusal refusal)
 		[MODEL_REFUSED_SET] = "set",
 		[MODEL_REFUSED_ADDRESS_SPACE] = "address_space",
 		[MODEL_REFUSED_CONTEXT] = "context",
+		[MODEL_REFUSED_POOL] = "pool",
+		[MODEL_REFUSED_GRAPH] = "graph",
+		[MODEL_REFUSED_MIGRATE] = "migrate",
 	};
 
 	return names[refusal];
@@ -229,7 +257,10 @@ static void put_failures(
 			continue;
 		json_open(json, NULL, '{');
 		put_trace(json, index);
-		json_string(json, "api", model_api_name(source.model, failure->key.api_id));
+		json_string(json, "api",
+			model_call_name(
+				source.model, failure->key.api_id, failure->key.caller_api));
+		json_string(json, "driver_api", model_api_name(source.model, failure->key.api_id));
 		put_error(json, failure->key.result);
 		json_number(json, "count", failure->n_calls);
 		json_number(json, "bytes", failure->bytes);
@@ -270,6 +301,7 @@ static void put_transfers(struct json *json, const struct report_trace *trace, s
 		json_string(json, "host_kind", model_host_kind_name(copy->key.host_kind));
 		put_copy_devices(json, &copy->key);
 		json_number(json, "calls", copy->n_calls);
+		json_number(json, "copies", copy->n_copies);
 		json_number(json, "async_calls", copy->n_async);
 		json_number(json, "bytes", copy->bytes);
 		json_number(json, "host_time_ns", copy->host_time_ns);
@@ -280,6 +312,25 @@ static void put_transfers(struct json *json, const struct report_trace *trace, s
 		json_null(json, "lost_time_ns");
 		json_null(json, "advice");
 		stack_json(json, &source, copy->key.stack_id);
+		json_close(json, '}');
+	}
+}
+
+static void put_migrations(struct json *json, const struct report_trace *trace, size_t index)
+{
+	const struct model *model = trace->overview->replay->model;
+
+	for (size_t i = 0; i < MODEL_N_MIGRATIONS; i++) {
+		const struct model_migration *migration = &model->migrations[i];
+
+		if (!migration->n_calls)
+			continue;
+		json_open(json, NULL, '{');
+		put_trace(json, index);
+		json_string(json, "action", model_migration_name(i));
+		json_number(json, "calls", migration->n_calls);
+		json_number(json, "bytes", migration->bytes);
+		json_number(json, "host_time_ns", migration->host_time_ns);
 		json_close(json, '}');
 	}
 }
@@ -316,6 +367,14 @@ static void put_unknown_frees(struct json *json, const struct report_trace *trac
 	json_number(json, "missed_frees", n_missed);
 }
 
+static bool any_active(const struct report_trace *traces, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (traces[i].overview->replay->model->hooks_active)
+			return true;
+	return false;
+}
+
 void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigned int parts)
 {
 	struct json json;
@@ -330,8 +389,14 @@ void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigne
 	json_close(&json, ']');
 	if (parts == REPORT_ALL)
 		put_coverage(&json, traces, n);
-	json_devices(&json, traces, n);
-	put_host_memory(&json, "host_memory", traces, n);
+	/* What no hook saw is not nothing. */
+	if (any_active(traces, n)) {
+		json_devices(&json, traces, n);
+		put_host_memory(&json, "host_memory", traces, n);
+	} else {
+		json_null(&json, "devices");
+		json_null(&json, "host_memory");
+	}
 	if (parts & REPORT_PEAKS)
 		put_each(&json, "peak_sites", traces, n, put_peak_sites);
 	if (parts & REPORT_LEAKS) {
@@ -344,6 +409,7 @@ void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigne
 		json_null(&json, "fragmentation");
 		json_null(&json, "oom");
 		put_each(&json, "transfers", traces, n, put_transfers);
+		put_each(&json, "migrations", traces, n, put_migrations);
 		json_null(&json, "torch");
 	}
 	json_close(&json, '}');

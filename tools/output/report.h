@@ -26,6 +26,9 @@ void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigne
 /* One trace on one screen. */
 void report_text(const struct style *style, const struct report_trace *trace);
 
+/* Where no call of the driver came through the recorder: that no total can be given. */
+void report_put_inactive(const struct style *style);
+
 /* "what ran · pid · host · how long · how it ended · how much was recorded", and what is wrong with
  * the trace. */
 void report_put_header(const struct style *style, const struct report_trace *trace);

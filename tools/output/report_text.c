@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "output/account_text.h"
 #include "output/line.h"
 #include "output/result.h"
 
@@ -10,8 +11,8 @@
 #define N_WORST	    3u /* copies and refusals shown */
 #define MAX_LABEL   200u
 #define N_UNCOVERED 6u
-/* Whole pages are mentioned when they make this share of what is held. */
-#define ROUNDING_PART 50u
+/* What is spare is mentioned when it makes this share of what is held. */
+#define SPARE_PART 50u
 
 static struct stack_source source_of(const struct report_trace *trace)
 {
@@ -32,25 +33,30 @@ static void put_site_label(
 	style_put_cut(style, label, style->width > 80 ? style->width / 2 : 40, false);
 }
 
-/* What page rounding adds to the bytes asked for, when it is worth a line. */
-static void put_rounding(const struct style *style, uint64_t held_bytes, uint64_t asked_bytes)
+static void put_spare_line(
+	const struct style *style, uint64_t bytes, uint64_t held_bytes, const char *why)
 {
-	if (held_bytes <= asked_bytes || held_bytes - asked_bytes < held_bytes / ROUNDING_PART)
+	if (!bytes || bytes < held_bytes / SPARE_PART)
 		return;
 	line_begin(style, NULL, false);
-	fprintf(style->out, "%10s  because the driver gives out whole pages\n",
-		format_bytes(held_bytes - asked_bytes).text);
+	fprintf(style->out, "%10s  %s\n", format_bytes(bytes).text, why);
 }
 
-static uint64_t sum_of(const struct site_list *list, int device)
+/* What is held beyond the bytes asked for, where it is worth a line. */
+static void put_spare(
+	const struct style *style, const struct device_spare *spare, uint64_t held_bytes)
 {
-	uint64_t sum = 0;
+	put_spare_line(
+		style, spare->page_bytes, held_bytes, "because the driver gives out whole pages");
+	put_spare_line(style, spare->pool_bytes, held_bytes, "reserved by pools and not in use");
+	put_spare_line(style, spare->graph_bytes, held_bytes, "reserved for graphs and not in use");
+}
 
-	for (size_t i = 0; i < list->n_rows; i++)
-		if (list->rows[i].device == device && !list->rows[i].teardown &&
-			model_kind_tracked(list->rows[i].kind))
-			sum += list->rows[i].bytes;
-	return sum;
+static void put_spare_of_view(const struct style *style, const struct view *view, int device)
+{
+	for (size_t i = 0; i < view->n_devices; i++)
+		if (view->devices[i].ordinal == device)
+			put_spare(style, &view->devices[i].spare, view->devices[i].tracked_bytes);
 }
 
 static void put_peak(
@@ -76,7 +82,7 @@ static void put_peak(
 	fputc('\n', style->out);
 	site_groups_make(&groups, &view->sites, device->ordinal, &source);
 	line_put_groups(style, &groups, N_TOP);
-	put_rounding(style, peak, sum_of(&view->sites, device->ordinal));
+	put_spare_of_view(style, view, device->ordinal);
 	site_groups_release(&groups);
 }
 
@@ -103,21 +109,23 @@ static void put_end_of(const struct style *style, const struct report_trace *tra
 	const struct model_device *device, const char *heading)
 {
 	struct stack_source source = source_of(trace);
+	struct device_spare spare = device_spare_get(device);
 	struct site_groups groups;
 
 	line_begin(style, heading, false);
 	if (several_devices(source.model) || device->ordinal < 0)
 		fprintf(style->out, "%s: ", report_device_name(device->ordinal).text);
+	if (device->account.seen) {
+		account_put_line(style, &device->account);
+		fputc('\n', style->out);
+		line_begin(style, NULL, false);
+	}
 	if (!put_kinds(style, device))
 		fputs("nothing is live", style->out);
-	if (device->last_sample.seen)
-		fprintf(style->out, "; in use on the device, by all: %s at %s",
-			format_bytes(device->last_sample.used_bytes).text,
-			format_moment(device->last_sample.time_ns).text);
 	fputc('\n', style->out);
 	site_groups_make(&groups, &trace->overview->end, device->ordinal, &source);
 	line_put_groups(style, &groups, N_TOP);
-	put_rounding(style, device->tracked_bytes, sum_of(&trace->overview->end, device->ordinal));
+	put_spare(style, &spare, device->tracked_bytes);
 	site_groups_release(&groups);
 }
 
@@ -189,15 +197,18 @@ static void put_copy_total(const struct style *style, const struct copy_total *t
 
 	for (uint32_t kind = 0; kind < MODEL_N_HOST_KINDS; kind++) {
 		sum.n_calls += totals[kind].n_calls;
+		sum.n_copies += totals[kind].n_copies;
 		sum.bytes += totals[kind].bytes;
 		sum.host_time_ns += totals[kind].host_time_ns;
 	}
 	line_begin(style, heading, false);
-	fprintf(style->out, "%s %s in %s %s, %s of host time", format_bytes(sum.bytes).text, where,
-		format_count(sum.n_calls).text, line_plural(sum.n_calls, "call", "calls"),
-		format_duration(sum.host_time_ns).text);
+	fprintf(style->out, "%s %s in %s %s", format_bytes(sum.bytes).text, where,
+		format_count(sum.n_calls).text, line_plural(sum.n_calls, "call", "calls"));
+	if (sum.n_copies > sum.n_calls)
+		fprintf(style->out, " (%s copies)", format_count(sum.n_copies).text);
+	fprintf(style->out, ", %s of host time", format_duration(sum.host_time_ns).text);
 	for (uint32_t kind = MODEL_HOST_PAGEABLE; kind < MODEL_N_HOST_KINDS; kind++) {
-		if (!totals[kind].n_calls)
+		if (!totals[kind].n_copies)
 			continue;
 		fprintf(style->out, "%s%s %s", split ? ", " : ": ",
 			format_bytes(totals[kind].bytes).text, model_host_kind_name(kind));
@@ -219,8 +230,8 @@ static void put_worst_copies(const struct style *style, const struct report_trac
 			continue;
 		line_begin(style, NULL, false);
 		fprintf(style->out, "%10s  in %s %s %s pageable memory  ",
-			format_duration(copy->host_time_ns).text, format_count(copy->n_calls).text,
-			line_plural(copy->n_calls, "copy", "copies"),
+			format_duration(copy->host_time_ns).text, format_count(copy->n_copies).text,
+			line_plural(copy->n_copies, "copy", "copies"),
 			copy->key.direction == VT_DIR_H2D ? "from" : "to");
 		put_site_label(style, &source, copy->key.stack_id);
 		fputc('\n', style->out);
@@ -241,11 +252,11 @@ static void put_copies(const struct style *style, const struct report_trace *tra
 
 	for (uint32_t direction = VT_DIR_H2D; direction < VT_N_DIRECTIONS; direction++) {
 		const struct copy_total *totals = trace->overview->copy_totals[direction];
-		uint64_t n_calls = 0;
+		uint64_t n_copies = 0;
 
 		for (uint32_t kind = 0; kind < MODEL_N_HOST_KINDS; kind++)
-			n_calls += totals[kind].n_calls;
-		if (!n_calls)
+			n_copies += totals[kind].n_copies;
+		if (!n_copies)
 			continue;
 		put_copy_total(style, totals, where[direction], heading);
 		heading = NULL;
@@ -253,10 +264,37 @@ static void put_copies(const struct style *style, const struct report_trace *tra
 	put_worst_copies(style, trace);
 }
 
+/* Managed memory that was told where to be. */
+static void put_migrations(const struct style *style, const struct model *model)
+{
+	static const char *const what[MODEL_N_MIGRATIONS] = {
+		[VT_MIGRATE_PREFETCH] = "of managed memory prefetched",
+		[VT_MIGRATE_ADVISE] = "of managed memory advised on",
+		[VT_MIGRATE_DISCARD] = "of managed memory discarded",
+		[VT_MIGRATE_DISCARD_PREFETCH] = "of managed memory discarded and prefetched",
+	};
+	const char *heading = "MIGRATED";
+
+	for (size_t i = 0; i < MODEL_N_MIGRATIONS; i++) {
+		const struct model_migration *migration = &model->migrations[i];
+
+		if (!migration->n_calls)
+			continue;
+		line_begin(style, heading, false);
+		fprintf(style->out, "%s %s in %s %s, %s of host time\n",
+			format_bytes(migration->bytes).text, what[i],
+			format_count(migration->n_calls).text,
+			line_plural(migration->n_calls, "call", "calls"),
+			format_duration(migration->host_time_ns).text);
+		heading = NULL;
+	}
+}
+
 static void put_failure(const struct style *style, const struct stack_source *source,
 	const struct model_failure *failure, const char *heading)
 {
-	const char *api = model_api_name(source->model, failure->key.api_id);
+	const char *api =
+		model_call_name(source->model, failure->key.api_id, failure->key.caller_api);
 	const char *text = result_text(failure->key.result);
 
 	line_begin(style, heading, true);
@@ -337,6 +375,9 @@ static void put_not_seen(const struct style *style, const struct report_trace *t
 	put_count_line(style, &heading, model->n_missed_frees,
 		"free of memory whose address came back",
 		"frees of memory whose addresses came back");
+	put_count_line(style, &heading, model->n_graph_launches,
+		"graph launch: copies inside it are not itemised",
+		"graph launches: copies inside them are not itemised");
 	for (size_t i = 0; i < model->notes.n_items; i++) {
 		line_begin(style, heading, false);
 		format_put_text(style->out, model->notes.items[i]);
@@ -361,20 +402,31 @@ static void put_next(const struct style *style, const char *file)
 	fputc('\n', style->out);
 }
 
-void report_text(const struct style *style, const struct report_trace *trace)
+static void put_totals(const struct style *style, const struct report_trace *trace)
 {
 	const struct overview *overview = trace->overview;
 
-	report_put_header(style, trace);
-	report_put_devices(style, trace);
-	fputc('\n', style->out);
-	if (!overview->facts.n_events) {
+	if (!overview->facts.n_events)
 		fputs("No memory call was recorded.\n", style->out);
-	}
 	for (size_t i = 0; i < overview->n_views; i++)
 		put_peak(style, trace, &overview->views[i]);
 	put_ends(style, trace);
 	put_copies(style, trace);
+	put_migrations(style, overview->replay->model);
+}
+
+void report_text(const struct style *style, const struct report_trace *trace)
+{
+	const struct overview *overview = trace->overview;
+	bool active = overview->replay->model->hooks_active;
+
+	if (!active)
+		report_put_inactive(style);
+	report_put_header(style, trace);
+	report_put_devices(style, trace);
+	fputc('\n', style->out);
+	if (active)
+		put_totals(style, trace);
 	put_failures(style, trace);
 	put_not_seen(style, trace);
 	put_next(style, overview->facts.file);

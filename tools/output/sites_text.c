@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "output/account_text.h"
 #include "output/line.h"
 
 #define STACK_INDENT  6u
@@ -105,29 +106,43 @@ static void put_owners(const struct style *style, const struct owner_list *owner
 		fputc('\n', style->out);
 }
 
+/* What is known of the device itself, beside who held it at its peak. */
+static void put_device(const struct style *style, const struct report_trace *trace, int ordinal)
+{
+	put_owners(style, &trace->overview->owners, ordinal);
+	account_put_table(style, model_device_find(trace->overview->replay->model, ordinal));
+}
+
 void sites_text_views(const struct style *style, const struct report_trace *trace)
 {
 	const struct overview *overview = trace->overview;
+	const struct model *model = overview->replay->model;
 
+	if (!model->hooks_active)
+		report_put_inactive(style);
 	report_put_header(style, trace);
 	fputc('\n', style->out);
 	for (size_t i = 0; i < overview->n_views; i++) {
 		put_heading(style, trace, &overview->views[i]);
 		if (overview->views[i].moment.at == REPLAY_AT_PEAK)
-			put_owners(style, &overview->owners, overview->views[i].moment.device);
+			put_device(style, trace, overview->views[i].moment.device);
 		put_list(style, trace, &overview->views[i].sites, "Nothing was live.");
 	}
-	if (!overview->n_views)
+	if (!overview->n_views && model->hooks_active)
 		fputs("No device memory was allocated.\n", style->out);
 }
 
 void sites_text_leaks(const struct style *style, const struct report_trace *trace)
 {
 	bool running = trace->overview->facts.end == TRACE_END_RUNNING;
+	bool active = trace->overview->replay->model->hooks_active;
 
+	if (!active)
+		report_put_inactive(style);
 	report_put_header(style, trace);
 	fputc('\n', style->out);
 	style_put(style, STYLE_HEADING, running ? "LIVE NOW" : "LIVE AT THE END");
 	fputs("\n\n", style->out);
-	put_list(style, trace, &trace->overview->end, "Nothing is live: no leak.");
+	put_list(style, trace, &trace->overview->end,
+		active ? "Nothing is live: no leak." : "Not known.");
 }

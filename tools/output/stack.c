@@ -88,6 +88,39 @@ static const struct symbol_frame *user_frame(
 	return outside ? outside : innermost;
 }
 
+/* The module of a frame that is the runtime's code in somebody else's file, or NULL. */
+static const char *static_runtime(const struct symbol_frame *frame)
+{
+	bool inside = frame->module_name && !starts_with(frame->module_name, "libcudart") &&
+		      !starts_with(frame->module_name, "libvramtrace") && is_runtime(frame);
+
+	return inside ? frame->module : NULL;
+}
+
+size_t stack_count_static_runtimes(const struct stack_source *source)
+{
+	const char *modules[16];
+	const struct symbol_frame *frames;
+	size_t n_modules = 0;
+
+	for (const struct model_stack *stack = source->model->stacks; stack;
+		stack = stack->hh.next) {
+		const char *module = NULL;
+		size_t n = stack->n_frames ? symbol_table_resolve(source->symbols, stack->frames[0],
+						     stack->time_ns, &frames)
+					   : 0;
+		size_t known = 0;
+
+		for (size_t i = 0; i < n && !module; i++)
+			module = static_runtime(&frames[i]);
+		while (module && known < n_modules && strcmp(modules[known], module))
+			known++;
+		if (module && known == n_modules && n_modules < sizeof(modules) / sizeof(*modules))
+			modules[n_modules++] = module;
+	}
+	return n_modules;
+}
+
 static const char *last_part(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -24,6 +24,10 @@ const char *stack_owner(const struct stack_source *source, uint64_t stack_id);
  * recorded)" where nothing is. Files are without their folder. */
 void stack_label(const struct stack_source *source, uint64_t stack_id, char *buffer, size_t size);
 
+/* How many of the model's objects hold a CUDA runtime of their own: those in which a call to the
+ * driver came from code of the runtime, though they are not the runtime's file. */
+size_t stack_count_static_runtimes(const struct stack_source *source);
+
 /* Prints the frames, one a line, each begun with `indent` spaces. */
 void stack_put(const struct style *style, const struct stack_source *source, uint64_t stack_id,
 	unsigned int indent);

@@ -35,12 +35,20 @@ static uint64_t height_of(uint64_t value, uint64_t top)
 	return value && !height ? 1 : height;
 }
 
-/* Where in the row, counted from the bottom, the driver's figure stands; false when elsewhere. */
-static bool marks_used(const struct timeline_column *column, uint64_t top, uint64_t row)
+/* Where in the row, counted from the bottom, a figure of a sample stands; false when elsewhere. */
+static bool marks(const struct timeline_column *column, uint64_t bytes, uint64_t top, uint64_t row)
 {
-	uint64_t height = height_of(column->used_bytes, top);
+	uint64_t height = height_of(bytes, top);
 
 	return column->used_known && height && (height - 1) / EIGHTHS == row;
+}
+
+/* All that is accounted for at the sample: what is in use beyond it is not explained. */
+static uint64_t explained_bytes(const struct timeline_column *column)
+{
+	int64_t explained = (int64_t)(column->used_bytes - (uint64_t)column->unexplained_bytes);
+
+	return explained > 0 ? (uint64_t)explained : 0;
 }
 
 static void draw_row(const struct style *style, const struct timeline *timeline,
@@ -56,8 +64,10 @@ static void draw_row(const struct style *style, const struct timeline *timeline,
 		uint64_t height = height_of(column->tracked_bytes, top), below = row * EIGHTHS;
 		uint64_t eighths = height <= below ? 0 : height - below;
 
-		if (!eighths && marks_used(column, top, row))
+		if (!eighths && marks(column, column->used_bytes, top, row))
 			style_put(style, STYLE_DIM, style->ascii ? "-" : "\u2500");
+		else if (!eighths && marks(column, explained_bytes(column), top, row))
+			style_put(style, STYLE_DIM, style->ascii ? ":" : "\u2508");
 		else
 			fputs(bar(style, eighths < EIGHTHS ? eighths : EIGHTHS), style->out);
 	}
@@ -80,6 +90,7 @@ static void draw(const struct style *style, const struct timeline *timeline,
 {
 	const struct model_device *device = model_device_find(model, columns->ordinal);
 	uint64_t top = device->peak_tracked_bytes;
+	const struct timeline_column *last = &columns->columns[timeline->n_columns - 1];
 	bool sampled = false;
 
 	for (size_t i = 0; i < timeline->n_columns; i++) {
@@ -92,8 +103,8 @@ static void draw(const struct style *style, const struct timeline *timeline,
 	style_put(style, STYLE_HEADING, report_device_name(device->ordinal).text);
 	fprintf(style->out, ": %s tracked memory", style->ascii ? "#" : "\u2588");
 	if (sampled)
-		fprintf(style->out, ", %s in use on the device, by all",
-			style->ascii ? "-" : "\u2500");
+		fprintf(style->out, ", %s in use on the device, by all, %s of that explained",
+			style->ascii ? "-" : "\u2500", style->ascii ? ":" : "\u2508");
 	fprintf(style->out, "; peak %s at %s", format_bytes(device->peak_tracked_bytes).text,
 		format_moment(device->peak_time_ns).text);
 	if (device->total_bytes)
@@ -102,17 +113,28 @@ static void draw(const struct style *style, const struct timeline *timeline,
 	for (uint64_t row = ROWS; row--;)
 		draw_row(style, timeline, columns, top, row);
 	draw_axis(style, timeline);
+	if (!last->used_known)
+		return;
+	fprintf(style->out, "%*slast sample: %s in use = %s tracked", (int)MARGIN, "",
+		format_bytes(last->used_bytes).text,
+		format_bytes(device->account.tracked_bytes).text);
+	fprintf(style->out, " + %s untracked + %s unexplained",
+		format_signed_bytes(last->untracked_bytes).text,
+		format_signed_bytes(last->unexplained_bytes).text);
+	fprintf(style->out, " + %s of others\n", format_signed_bytes(last->others_bytes).text);
 }
 
 void timeline_text(
 	const struct style *style, const struct timeline *timeline, const struct model *model)
 {
+	if (!model->hooks_active)
+		report_put_inactive(style);
 	for (size_t i = 0; i < timeline->n_devices; i++) {
 		if (i)
 			fputc('\n', style->out);
 		draw(style, timeline, &timeline->devices[i], model);
 	}
-	if (!timeline->n_devices)
+	if (!timeline->n_devices && model->hooks_active)
 		fputs("No device memory was allocated.\n", style->out);
 }
 
@@ -126,7 +148,7 @@ void timeline_csv(FILE *out, const struct timeline *timeline)
 	fputs("time_ns,device,tracked_bytes", out);
 	for (size_t k = 0; k < N_SHOWN; k++)
 		fprintf(out, ",%s_bytes", model_kind_name(shown_kinds[k]));
-	fputs(",device_used_bytes\n", out);
+	fputs(",device_used_bytes,untracked_bytes,other_processes_bytes,unexplained_bytes\n", out);
 	for (size_t i = 0; i < timeline->n_devices; i++) {
 		for (size_t c = 0; c < timeline->n_columns; c++) {
 			const struct timeline_column *column = &timeline->devices[i].columns[c];
@@ -137,10 +159,12 @@ void timeline_csv(FILE *out, const struct timeline *timeline)
 			fprintf(out, ",%" PRIu64, column->tracked_bytes);
 			for (size_t k = 0; k < N_SHOWN; k++)
 				fprintf(out, ",%" PRIu64, column->kind_bytes[shown_kinds[k]]);
-			fputc(',', out);
 			if (column->used_known)
-				fprintf(out, "%" PRIu64, column->used_bytes);
-			fputc('\n', out);
+				fprintf(out, ",%" PRIu64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "\n",
+					column->used_bytes, column->untracked_bytes,
+					column->others_bytes, column->unexplained_bytes);
+			else
+				fputs(",,,,\n", out);
 		}
 	}
 }
@@ -157,6 +181,11 @@ static void column_json(struct json *json, const struct timeline *timeline,
 			json, model_kind_name(shown_kinds[k]), column->kind_bytes[shown_kinds[k]]);
 	json_close(json, '}');
 	json_number_or_null(json, "device_used_bytes", column->used_known, column->used_bytes);
+	json_signed_or_null(json, "untracked_bytes", column->used_known, column->untracked_bytes);
+	json_signed_or_null(
+		json, "other_processes_bytes", column->used_known, column->others_bytes);
+	json_signed_or_null(
+		json, "unexplained_bytes", column->used_known, column->unexplained_bytes);
 	json_close(json, '}');
 }
 
