@@ -1,4 +1,5 @@
 #include "hooks/wrap.h"
+#include "record/notes.h"
 
 CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
 	unsigned long long flags)
@@ -78,3 +79,21 @@ CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const
 	return LEAVE();
 }
 #endif
+
+/* The descriptors name tiles, not bytes, and an unmapping does not name the memory: what such a mapping keeps alive cannot be
+ * followed, and the report says so. */
+CUresult CUDAAPI cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
+{
+	FORWARD(cuMemMapArrayAsync, mapInfoList, count, hStream);
+	if (!call.result)
+		notes_say(NOTE_SPARSE);
+	return LEAVE();
+}
+
+CUresult CUDAAPI cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
+{
+	FORWARD(cuMemMapArrayAsync_ptsz, mapInfoList, count, hStream);
+	if (!call.result)
+		notes_say(NOTE_SPARSE);
+	return LEAVE();
+}

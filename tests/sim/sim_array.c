@@ -340,3 +340,20 @@ CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *m
 		requirements(memoryRequirements,
 			sim_handle_known(&sim.mipmaps, mipmap) ? mipmap->range : NULL, device));
 }
+
+/* There are no sparse arrays to map into. */
+CUresult cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned int count, CUstream stream)
+{
+	(void)list;
+	(void)count;
+	(void)stream;
+	return SIM_CALL(NEED_CONTEXT, CUDA_ERROR_NOT_SUPPORTED);
+}
+
+CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned int count, CUstream stream)
+{
+	(void)list;
+	(void)count;
+	(void)stream;
+	return SIM_CALL(NEED_CONTEXT, CUDA_ERROR_NOT_SUPPORTED);
+}

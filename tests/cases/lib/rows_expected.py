@@ -493,7 +493,7 @@ class Expected:
     def nothing(self, c):
         return []
 
-    cuInit = cuGetProcAddress = nothing
+    cuInit = cuGetProcAddress = cuMemMapArrayAsync = nothing
 
     def of(self, c):
         named = getattr(self, c.base, None)
