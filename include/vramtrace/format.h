@@ -95,6 +95,7 @@ enum vt_direction {
 #define VT_COPY_SAME_CALL 2u /* a further descriptor of the batch in the record before it: bytes, but no call of its own */
 #define VT_COPY_DST_ARRAY 4u /* dst is an array handle, not an address */
 #define VT_COPY_SRC_ARRAY 8u /* src is an array handle, not an address */
+#define VT_COPY_CAPTURED  16u /* became part of a graph that is being captured: nothing was copied */
 
 /* CUresult of a call that found no memory: the one error that reports treat apart. */
 #define VT_RESULT_OUT_OF_MEMORY 2
@@ -120,6 +121,8 @@ enum vt_graph_action {
 	VT_GRAPH_LAUNCH = 2,
 	VT_GRAPH_EXEC_DESTROY = 3,
 	VT_GRAPH_TRIM = 4,
+	VT_GRAPH_DESTROY = 5,	/* its nodes are forgotten; executables made of it are not */
+	VT_GRAPH_CAPTURED = 6, /* launched into a capture: nothing ran */
 };
 
 enum vt_migrate_action {

@@ -82,13 +82,24 @@ void sample_graphs(const struct call *call)
 		event_graph_memory(call->device, reserved, used);
 }
 
-bool sample_is_capturing(CUstream stream, bool per_thread)
+/* The twin of an entry point for which NULL is the default stream of the thread. */
+static bool is_per_thread(const char *export)
 {
-	__typeof__(&cuStreamIsCapturing) ask =
-		per_thread ? DRIVER_ORIGINAL(cuStreamIsCapturing_ptsz) : DRIVER_ORIGINAL(cuStreamIsCapturing);
+	size_t length = strlen(export);
+
+	return length > 5 && (!strcmp(export + length - 5, "_ptsz") || !strcmp(export + length - 5, "_ptds"));
+}
+
+bool sample_is_capturing(const struct call *call, CUstream stream, CUgraph *graph)
+{
+	__typeof__(&cuStreamGetCaptureInfo_v2) ask;
 	CUstreamCaptureStatus status;
 
-	return sample_captures_open() && ask && !ask(stream, &status) && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	if (!call->recorded || !sample_captures_open())
+		return false;
+	ask = is_per_thread(call->name) ? DRIVER_ORIGINAL(cuStreamGetCaptureInfo_v2_ptsz)
+					: DRIVER_ORIGINAL(cuStreamGetCaptureInfo_v2);
+	return ask && !ask(stream, &status, NULL, graph, NULL, NULL) && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
 void sample_capture(bool begun)

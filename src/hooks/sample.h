@@ -25,8 +25,9 @@ void sample_graphs(const struct call *call);
 /* Whether any capture is open: then nothing else may be asked. */
 bool sample_captures_open(void);
 
-/* Whether calls on this stream go into a graph. per_thread: which default stream NULL means. */
-bool sample_is_capturing(CUstream stream, bool per_thread);
+/* Whether this call on the stream went into a graph, and with graph (may be NULL) into which. Which default stream NULL
+ * means is in the name of the call. Asks the driver only while a capture is open. */
+bool sample_is_capturing(const struct call *call, CUstream stream, CUgraph *graph);
 
 /* A capture was begun or ended on some stream. */
 void sample_capture(bool begun);

@@ -41,6 +41,12 @@
 
 #define LEAVE_MEASURED(cause) (measure_end(&call, &before, cause), wrap_leave(&call))
 
+/* Flags of an asynchronous copy or set. */
+static inline unsigned int wrap_flags_on(const struct call *call, CUstream stream)
+{
+	return VT_COPY_ASYNC | (sample_is_capturing(call, stream, NULL) ? VT_COPY_CAPTURED : 0);
+}
+
 /* Host and NUMA locations are of no device, whatever their id says. */
 static inline int wrap_device_of(const CUmemLocation *location)
 {

@@ -27,7 +27,7 @@ static void note_copy(const struct call *call, enum vt_direction direction, unsi
 	CUresult CUDAAPI export(dst_type dst, src_type src, size_type bytes, CUstream stream)      \
 	{                                                                                          \
 		FORWARD(export, dst, src, bytes, stream);                                          \
-		note_copy(&call, direction, VT_COPY_ASYNC, as_dst(dst), as_src(src), bytes, stream); \
+		note_copy(&call, direction, wrap_flags_on(&call, stream), as_dst(dst), as_src(src), bytes, stream); \
 		return LEAVE();                                                                    \
 	}
 
@@ -80,7 +80,7 @@ D2D(COPY_ASYNC, cuMemcpyDtoDAsync_v2_ptsz, CUdeviceptr, size_t)
 		CUcontext src_context, size_t bytes, CUstream stream)                              \
 	{                                                                                          \
 		FORWARD(export, dst, dst_context, src, src_context, bytes, stream);                \
-		note_copy(&call, VT_DIR_P2P, VT_COPY_ASYNC, dst, src, bytes, stream);              \
+		note_copy(&call, VT_DIR_P2P, wrap_flags_on(&call, stream), dst, src, bytes, stream);              \
 		return LEAVE();                                                                    \
 	}
 

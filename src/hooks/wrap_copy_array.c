@@ -44,7 +44,7 @@ static void note(const struct call *call, enum vt_direction direction, unsigned 
 		CUstream stream)                                                                   \
 	{                                                                                          \
 		FORWARD(export, dst, offset, src, bytes, stream);                                  \
-		note(&call, VT_DIR_H2D, VT_COPY_ASYNC | VT_COPY_DST_ARRAY, ADDRESS(dst),           \
+		note(&call, VT_DIR_H2D, wrap_flags_on(&call, stream) | VT_COPY_DST_ARRAY, ADDRESS(dst),           \
 			ADDRESS(src), bytes, stream);                                              \
 		return LEAVE();                                                                    \
 	}
@@ -54,7 +54,7 @@ static void note(const struct call *call, enum vt_direction direction, unsigned 
 		CUstream stream)                                                                   \
 	{                                                                                          \
 		FORWARD(export, dst, src, offset, bytes, stream);                                  \
-		note(&call, VT_DIR_D2H, VT_COPY_ASYNC | VT_COPY_SRC_ARRAY, ADDRESS(dst),           \
+		note(&call, VT_DIR_D2H, wrap_flags_on(&call, stream) | VT_COPY_SRC_ARRAY, ADDRESS(dst),           \
 			ADDRESS(src), bytes, stream);                                              \
 		return LEAVE();                                                                    \
 	}

@@ -6,9 +6,11 @@
 static void note_batch(const struct call *call, const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,
 	size_t count, CUstream stream)
 {
+	unsigned int flags = wrap_flags_on(call, stream);
+
 	for (size_t i = 0; i < count; i++)
 		event_copy(call, &(struct event_copy){.direction = VT_DIR_UNIFIED,
-					 .flags = VT_COPY_ASYNC | (i ? VT_COPY_SAME_CALL : 0),
+					 .flags = flags | (i ? VT_COPY_SAME_CALL : 0),
 					 .dst = dsts[i],
 					 .src = srcs[i],
 					 .bytes = sizes[i],
@@ -19,6 +21,8 @@ static void note_batch(const struct call *call, const CUdeviceptr *dsts, const C
  * length and the extents are in texels too. They are counted as 0 bytes, one copy. */
 static void note_boxes(const struct call *call, const CUDA_MEMCPY3D_BATCH_OP *boxes, size_t count, CUstream stream)
 {
+	unsigned int flags = wrap_flags_on(call, stream);
+
 	for (size_t i = 0; i < count; i++) {
 		bool to_array = boxes[i].dst.type == CU_MEMCPY_OPERAND_TYPE_ARRAY;
 		bool from_array = boxes[i].src.type == CU_MEMCPY_OPERAND_TYPE_ARRAY;
@@ -26,7 +30,7 @@ static void note_boxes(const struct call *call, const CUDA_MEMCPY3D_BATCH_OP *bo
 
 		event_copy(call,
 			&(struct event_copy){.direction = to_array && from_array ? VT_DIR_D2D : VT_DIR_UNIFIED,
-				.flags = VT_COPY_ASYNC | (i ? VT_COPY_SAME_CALL : 0) |
+				.flags = flags | (i ? VT_COPY_SAME_CALL : 0) |
 					 (to_array ? VT_COPY_DST_ARRAY : 0) | (from_array ? VT_COPY_SRC_ARRAY : 0),
 				.dst = to_array ? ADDRESS(boxes[i].dst.op.array.array) : boxes[i].dst.op.ptr.ptr,
 				.src = from_array ? ADDRESS(boxes[i].src.op.array.array) : boxes[i].src.op.ptr.ptr,

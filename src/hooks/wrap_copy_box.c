@@ -71,7 +71,7 @@ static enum vt_direction direction_of(CUmemorytype dst, CUmemorytype src)
 	CUresult CUDAAPI export(const box_type *box, CUstream stream)                              \
 	{                                                                                          \
 		FORWARD(export, box, stream);                                                      \
-		NOTE_2D(box, VT_COPY_ASYNC, stream);                                               \
+		NOTE_2D(box, wrap_flags_on(&call, stream), stream);                                               \
 		return LEAVE();                                                                    \
 	}
 
@@ -87,8 +87,8 @@ static enum vt_direction direction_of(CUmemorytype dst, CUmemorytype src)
 	CUresult CUDAAPI export(const box_type *box, CUstream stream)                              \
 	{                                                                                          \
 		FORWARD(export, box, stream);                                                      \
-		NOTE_3D(box, direction_of(box->dstMemoryType, box->srcMemoryType), VT_COPY_ASYNC,  \
-			stream);                                                                   \
+		NOTE_3D(box, direction_of(box->dstMemoryType, box->srcMemoryType), \
+			wrap_flags_on(&call, stream), stream);                                                                   \
 		return LEAVE();                                                                    \
 	}
 
@@ -129,7 +129,7 @@ static enum vt_direction peer_direction_of(CUmemorytype dst, CUmemorytype src)
 	{                                                                                          \
 		FORWARD(export, box, stream);                                                      \
 		NOTE_3D(box, peer_direction_of(box->dstMemoryType, box->srcMemoryType),            \
-			VT_COPY_ASYNC, stream);                                                    \
+			wrap_flags_on(&call, stream), stream);                                                    \
 		return LEAVE();                                                                    \
 	}
 

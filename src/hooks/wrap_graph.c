@@ -95,10 +95,17 @@ CUresult CUDAAPI cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUg
 #endif
 
 /* What a launch copies is not seen call by call: launches are counted, and memory nodes make the pool for graphs grow. */
+static void note_launch(const struct call *call, CUgraphExec exec, CUstream stream)
+{
+	bool captured = sample_is_capturing(call, stream, NULL);
+
+	note_graph(call, captured ? VT_GRAPH_CAPTURED : VT_GRAPH_LAUNCH, NULL, ADDRESS(exec), stream);
+}
+
 CUresult CUDAAPI cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 {
 	FORWARD(cuGraphLaunch, hGraphExec, hStream);
-	note_graph(&call, VT_GRAPH_LAUNCH, NULL, ADDRESS(hGraphExec), hStream);
+	note_launch(&call, hGraphExec, hStream);
 	sample_graphs(&call);
 	return LEAVE();
 }
@@ -106,7 +113,7 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 CUresult CUDAAPI cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
 	FORWARD(cuGraphLaunch_ptsz, hGraphExec, hStream);
-	note_graph(&call, VT_GRAPH_LAUNCH, NULL, ADDRESS(hGraphExec), hStream);
+	note_launch(&call, hGraphExec, hStream);
 	sample_graphs(&call);
 	return LEAVE();
 }
@@ -116,6 +123,14 @@ CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec hGraphExec)
 	FORWARD_MEASURED(cuGraphExecDestroy, hGraphExec);
 	note_graph(&call, VT_GRAPH_EXEC_DESTROY, NULL, ADDRESS(hGraphExec), NULL);
 	return LEAVE_MEASURED(VT_CAUSE_GRAPH_EXEC);
+}
+
+/* Its handle may be given out again: what is known of its nodes must not outlive it. */
+CUresult CUDAAPI cuGraphDestroy(CUgraph hGraph)
+{
+	FORWARD(cuGraphDestroy, hGraph);
+	note_graph(&call, VT_GRAPH_DESTROY, hGraph, 0, NULL);
+	return LEAVE();
 }
 
 CUresult CUDAAPI cuDeviceGraphMemTrim(CUdevice device)

@@ -1,21 +1,24 @@
 #include "hooks/wrap.h"
 
 /* On a stream that is being captured, memory nodes are added to a graph and nothing is allocated yet. */
-static void note_alloc(struct call *call, uint64_t address, uint64_t bytes, CUmemoryPool pool, CUstream stream,
-	bool per_thread)
+static void note_alloc(struct call *call, uint64_t address, uint64_t bytes, CUmemoryPool pool, CUstream stream)
 {
-	if (sample_is_capturing(stream, per_thread)) {
-		event_graph_alloc(call, 0, call->device, address, bytes);
+	CUgraph graph;
+
+	if (sample_is_capturing(call, stream, &graph)) {
+		event_graph_alloc(call, ADDRESS(graph), call->device, address, bytes);
 		return;
 	}
 	event_alloc(call, VT_KIND_POOL, address, bytes, ADDRESS(stream), ADDRESS(pool));
 	sample_pool(call, pool);
 }
 
-static void note_free(struct call *call, uint64_t address, CUstream stream, bool per_thread)
+static void note_free(struct call *call, uint64_t address, CUstream stream)
 {
-	if (sample_is_capturing(stream, per_thread)) {
-		event_graph_free(call, 0, address);
+	CUgraph graph;
+
+	if (sample_is_capturing(call, stream, &graph)) {
+		event_graph_free(call, ADDRESS(graph), address);
 		return;
 	}
 	event_free(call, VT_KIND_POOL, address, ADDRESS(stream));
@@ -25,14 +28,14 @@ static void note_free(struct call *call, uint64_t address, CUstream stream, bool
 CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	FORWARD(cuMemAllocAsync, dptr, bytesize, hStream);
-	note_alloc(&call, OUT(dptr), bytesize, NULL, hStream, false);
+	note_alloc(&call, OUT(dptr), bytesize, NULL, hStream);
 	return LEAVE_SAMPLED();
 }
 
 CUresult CUDAAPI cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	FORWARD(cuMemAllocAsync_ptsz, dptr, bytesize, hStream);
-	note_alloc(&call, OUT(dptr), bytesize, NULL, hStream, true);
+	note_alloc(&call, OUT(dptr), bytesize, NULL, hStream);
 	return LEAVE_SAMPLED();
 }
 
@@ -41,7 +44,7 @@ CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUm
 {
 	FORWARD(cuMemAllocFromPoolAsync, dptr, bytesize, pool, hStream);
 	call.device = contexts_device_of_pool(pool);
-	note_alloc(&call, OUT(dptr), bytesize, pool, hStream, false);
+	note_alloc(&call, OUT(dptr), bytesize, pool, hStream);
 	return LEAVE();
 }
 
@@ -49,21 +52,21 @@ CUresult CUDAAPI cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize
 {
 	FORWARD(cuMemAllocFromPoolAsync_ptsz, dptr, bytesize, pool, hStream);
 	call.device = contexts_device_of_pool(pool);
-	note_alloc(&call, OUT(dptr), bytesize, pool, hStream, true);
+	note_alloc(&call, OUT(dptr), bytesize, pool, hStream);
 	return LEAVE();
 }
 
 CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
 	FORWARD(cuMemFreeAsync, dptr, hStream);
-	note_free(&call, dptr, hStream, false);
+	note_free(&call, dptr, hStream);
 	return LEAVE_SAMPLED();
 }
 
 CUresult CUDAAPI cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 {
 	FORWARD(cuMemFreeAsync_ptsz, dptr, hStream);
-	note_free(&call, dptr, hStream, true);
+	note_free(&call, dptr, hStream);
 	return LEAVE_SAMPLED();
 }
 

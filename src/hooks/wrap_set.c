@@ -13,7 +13,7 @@
 	CUresult CUDAAPI export(CUdeviceptr dst, value_type value, size_t n, CUstream stream)      \
 	{                                                                                          \
 		FORWARD(export, dst, value, n, stream);                                            \
-		event_set(&call, VT_COPY_ASYNC, dst, (uint64_t)n * (width), ADDRESS(stream));      \
+		event_set(&call, wrap_flags_on(&call, stream), dst, (uint64_t)n * (width), ADDRESS(stream));      \
 		return LEAVE();                                                                    \
 	}
 
@@ -31,7 +31,7 @@
 		size_t rows, CUstream stream)                                                      \
 	{                                                                                          \
 		FORWARD(export, dst, pitch, value, columns, rows, stream);                         \
-		event_set(&call, VT_COPY_ASYNC, dst, (uint64_t)columns * rows * (width),           \
+		event_set(&call, wrap_flags_on(&call, stream), dst, (uint64_t)columns * rows * (width),           \
 			ADDRESS(stream));                                                          \
 		return LEAVE();                                                                    \
 	}

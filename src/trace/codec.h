@@ -19,7 +19,7 @@ struct vt_delta {
 
 static inline uint64_t vt_zigzag(int64_t value)
 {
-	return ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
+	return ((uint64_t)value << 1) ^ (value < 0 ? UINT64_MAX : 0);
 }
 
 static inline int64_t vt_unzigzag(uint64_t value)

@@ -71,18 +71,20 @@ run 0 --stack none --copies none --depth 7 --max-size 64M --layers driver -o opt
 	"['VRAMTRACE_COPIES=none', 'VRAMTRACE_LAYERS=driver', 'VRAMTRACE_MAX_SIZE=64M', 'VRAMTRACE_OUTPUT=$here/options.vt', 'VRAMTRACE_QUIET=1', 'VRAMTRACE_STACK=none', 'VRAMTRACE_STACK_DEPTH=7']" ] ||
 	fail "the recorder was told $(json info.json 'd["traces"][0]["environment"]')"
 
-# Who ends `run` ends the program, and hears how it ended.
-"$vramtrace" run -o killed.vt -- "$programs/random_calls-driver" --calls 100000000 >out 2>err </dev/null &
-launcher=$!
-tries=0
-while [ ! -s killed.vt ] && [ $tries -lt 100 ]; do
-	sleep 0.1
-	tries=$((tries + 1))
-done
-sleep 0.3
-kill $launcher
-rc=0
-wait $launcher || rc=$?
-[ $rc -eq 143 ] || fail "exit status $rc, not 143: $(cat err)"
-says out 'ended: SIGTERM'
-ended killed.vt signal 15
+# Who ends `run` ends the program, and hears how it ended. TSan holds signals back while a program waits for its child.
+if [ "$MODE" != tsan ]; then
+	"$vramtrace" run -o killed.vt -- "$programs/random_calls-driver" --calls 100000000 >out 2>err </dev/null &
+	launcher=$!
+	tries=0
+	while [ ! -s killed.vt ] && [ $tries -lt 100 ]; do
+		sleep 0.1
+		tries=$((tries + 1))
+	done
+	sleep 0.3
+	kill $launcher
+	rc=0
+	wait $launcher || rc=$?
+	[ $rc -eq 143 ] || fail "exit status $rc, not 143: $(cat err)"
+	says out 'ended: SIGTERM'
+	ended killed.vt signal 15
+fi
