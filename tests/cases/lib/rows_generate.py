@@ -22,7 +22,7 @@ INPUT = '''#define __CUDA_API_VERSION_INTERNAL
 '''
 
 # Pointers without const through which the driver only reads.
-READ_ONLY = {'dsts', 'dptrs', 'srcs', 'sizes', 'attrs', 'attrIdxs', 'attrsIdxs', 'opList', 'resources', 'location',
+READ_ONLY = {'mapInfoList', 'dsts', 'dptrs', 'srcs', 'sizes', 'attrs', 'attrIdxs', 'attrsIdxs', 'opList', 'resources', 'location',
              'prefetchLocs', 'prefetchLocIdxs', 'shareData', 'ctxCreateParams', 'paramsArray', 'options', 'jitOptions',
              'libraryOptions', 'optionValues', 'jitOptionsValues', 'libraryOptionValues', 'value', 'nodeParams',
              'instantiateParams'}
@@ -123,12 +123,12 @@ ANSWERS = {
     'cuDeviceGetGraphMemAttribute': '\t*(cuuint64_t *){2} = {1} == CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT ? '
                                     'ROWS_RESERVED_BYTES : ROWS_USED_BYTES;\n',
     'cuDeviceGetMemPool': '\t*{0} = (CUmemoryPool)ROWS_CURRENT_POOL;\n',
-    'cuStreamIsCapturing': '\t*{1} = rows_log.capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : '
-                           'CU_STREAM_CAPTURE_STATUS_NONE;\n',
+    'cuStreamGetCaptureInfo_v2': '\t*{1} = rows_log.capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : '
+                                 'CU_STREAM_CAPTURE_STATUS_NONE;\n\tif ({3})\n\t\t*{3} = (CUgraph)ROWS_GRAPH;\n',
     'cuArrayGetMemoryRequirements': '\tif (rows_log.variant % 2)\n'
                                     '\t\treturn CUDA_ERROR_INVALID_VALUE;\n\t{0}->size = ROWS_ARRAY_BYTES;\n',
 }
-ANSWERS['cuStreamIsCapturing_ptsz'] = ANSWERS['cuStreamIsCapturing']
+ANSWERS['cuStreamGetCaptureInfo_v2_ptsz'] = ANSWERS['cuStreamGetCaptureInfo_v2']
 ANSWERS['cuMipmappedArrayGetMemoryRequirements'] = ANSWERS['cuArrayGetMemoryRequirements']
 
 
