@@ -96,6 +96,7 @@ enum vt_direction {
 #define VT_COPY_DST_ARRAY 4u /* dst is an array handle, not an address */
 #define VT_COPY_SRC_ARRAY 8u /* src is an array handle, not an address */
 #define VT_COPY_CAPTURED  16u /* became part of a graph that is being captured: nothing was copied */
+#define VT_COPY_PEER	  32u /* a call for copies between contexts: from device to device it is p2p on one device too */
 
 /* CUresult of a call that found no memory: the one error that reports treat apart. */
 #define VT_RESULT_OUT_OF_MEMORY 2

@@ -1,5 +1,7 @@
 #include "hooks/measure.h"
 
+#include <stdatomic.h>
+
 #include "hooks/driver.h"
 #include "hooks/sample.h"
 #include "record/options.h"
@@ -13,7 +15,8 @@ static bool read_free(size_t *free_bytes, size_t *total_bytes)
 
 static bool is_wanted(void)
 {
-	return !session_thread.depth && session_is_possible() && options.memory_samples && !sample_captures_open();
+	return !session_thread.depth && session_is_possible() && options.memory_samples &&
+	       !sample_captures_open();
 }
 
 struct measurement measure_begin(void)
@@ -38,34 +41,54 @@ void measure_end(const struct call *call, const struct measurement *before, enum
 	uint64_t n_own = cause == VT_CAUSE_GRAPH_EXEC ? 1 : 0; /* the call's own event */
 	size_t free_bytes, total_bytes;
 
-	if (!before->valid || call->result || call->device < 0 || !read_free(&free_bytes, &total_bytes) ||
+	if (!before->valid || call->result || call->device < 0 ||
+		!read_free(&free_bytes, &total_bytes) ||
 		events_n_changes() != before->n_changes + n_own || free_bytes == before->free_bytes)
 		return;
 	event_untracked(call, cause, call->device, (int64_t)(before->free_bytes - free_bytes));
 	event_memory(call->device, free_bytes, total_bytes);
 }
 
-struct nvml_reading measure_context_begin(int device, bool wanted)
-{
-	struct nvml_reading reading = {false, 0};
+#define MAX_DEVICES 64
 
-	if (wanted && is_wanted()) {
+/* Calls that may make a context, by device: those that began, and those that are under way. */
+static _Atomic unsigned int n_begun[MAX_DEVICES], n_open[MAX_DEVICES];
+
+struct context_measurement measure_context_begin(int device, bool wanted)
+{
+	struct context_measurement before = {{false, 0}, 0, 0};
+	bool alone;
+
+	if (device < 0 || device >= MAX_DEVICES)
+		return before;
+	alone = !atomic_fetch_add(&n_open[device], 1);
+	before.serial = atomic_fetch_add(&n_begun[device], 1) + 1;
+	before.n_changes = events_n_changes();
+	if (alone && wanted && is_wanted()) {
 		session_thread.depth++;
-		reading = nvml_read(device);
+		before.reading = nvml_read(device);
 		session_thread.depth--;
 	}
-	return reading;
+	return before;
 }
 
-void measure_context_end(const struct call *call, int device, const struct nvml_reading *before)
+void measure_context_end(
+	const struct call *call, int device, const struct context_measurement *before)
 {
 	struct nvml_reading after;
 
-	if (!before->known || call->result || !call->recorded || !session_is_on())
+	if (!before->serial)
+		return;
+	atomic_fetch_sub(&n_open[device], 1);
+	if (!before->reading.known || call->result || !call->recorded || !session_is_on() ||
+		atomic_load(&n_begun[device]) != before->serial ||
+		events_n_changes() != before->n_changes)
 		return;
 	after = nvml_read(device);
-	if (!after.known)
+	/* Somebody else had made the context: it was in use before, and is not the others'. */
+	if (!after.known || after.used_bytes == before->reading.used_bytes)
 		return;
-	event_others(device, before->used_bytes);
-	event_untracked(call, VT_CAUSE_CONTEXT, device, (int64_t)(after.used_bytes - before->used_bytes));
+	event_others(device, before->reading.used_bytes);
+	event_untracked(call, VT_CAUSE_CONTEXT, device,
+		(int64_t)(after.used_bytes - before->reading.used_bytes));
 }

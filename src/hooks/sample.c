@@ -2,23 +2,61 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "hooks/driver.h"
 #include "record/options.h"
 
 #define INTERVAL_NS 10000000u
 #define MAX_DEVICES 64
+#define MAX_POOLS   64 /* more than this are sampled only after calls on them */
 
 /* What is asked for, each with a clock of its own. */
-enum question {
-	ASK_DEVICE,
-	ASK_POOL,
-	ASK_GRAPHS,
-	N_QUESTIONS
-};
+enum question { ASK_DEVICE, ASK_POOL, N_QUESTIONS };
 
 static _Atomic uint64_t last_ns[MAX_DEVICES][N_QUESTIONS];
 static _Atomic int n_captures;
+
+/* The longest a call that ends a pool waits for another thread's question about it. */
+#define WAIT_NS	    100000
+#define WAIT_ROUNDS 100
+
+/* What is asked about whenever free memory is: pools by handle, with their devices, and per device
+ * whether its current pool and its graphs were ever used. A pool that is gone must not be named to
+ * the driver: before it goes it is taken out here, and then questions under way are waited for, for
+ * a while and with no lock, since they are calls of the driver. */
+static struct {
+	_Atomic int n_asking;
+	struct {
+		_Atomic(CUmemoryPool) pool;
+		_Atomic int device_plus_one; /* 0: none yet */
+	} pools[MAX_POOLS];
+	_Atomic bool current_pool[MAX_DEVICES];
+	_Atomic bool graphs[MAX_DEVICES];
+	_Atomic int n_retains[MAX_DEVICES]; /* of its primary context */
+} in_use;
+
+/* Both sides of this are sequentially consistent: either the asker finds the pool gone, or its end
+ * finds the asker. */
+static void begin_asking(void)
+{
+	atomic_fetch_add(&in_use.n_asking, 1);
+}
+
+static void end_asking(void)
+{
+	atomic_fetch_sub(&in_use.n_asking, 1);
+}
+
+static void wait_for_askers(void)
+{
+	struct timespec pause = {0, WAIT_NS};
+	int saved = errno;
+
+	for (int i = 0; i < WAIT_ROUNDS && atomic_load(&in_use.n_asking); i++)
+		nanosleep(&pause, NULL);
+	errno = saved;
+}
 
 bool sample_captures_open(void)
 {
@@ -33,14 +71,94 @@ static bool is_allowed(const struct call *call)
 }
 
 /* True for one caller an interval. */
-static bool is_time(const struct call *call, enum question question)
+static bool is_time(const struct call *call, int device, enum question question)
 {
-	_Atomic uint64_t *clock = &last_ns[call->device][question];
+	_Atomic uint64_t *clock = &last_ns[device][question];
 	uint64_t last = atomic_load_explicit(clock, memory_order_relaxed);
 
 	return call->end_ns - last >= INTERVAL_NS &&
-	       atomic_compare_exchange_strong_explicit(clock, &last, call->end_ns, memory_order_relaxed,
-		       memory_order_relaxed);
+	       atomic_compare_exchange_strong_explicit(
+		       clock, &last, call->end_ns, memory_order_relaxed, memory_order_relaxed);
+}
+
+static int device_of_slot(unsigned int i)
+{
+	return atomic_load_explicit(&in_use.pools[i].device_plus_one, memory_order_acquire) - 1;
+}
+
+static void empty_slot(unsigned int i)
+{
+	atomic_store_explicit(&in_use.pools[i].device_plus_one, 0, memory_order_relaxed);
+	atomic_store(&in_use.pools[i].pool, NULL);
+}
+
+static void note_pool(CUmemoryPool pool, int device)
+{
+	for (unsigned int i = 0; i < MAX_POOLS; i++) {
+		CUmemoryPool there =
+			atomic_load_explicit(&in_use.pools[i].pool, memory_order_acquire);
+
+		if (there == pool)
+			return;
+		if (!there && atomic_compare_exchange_strong(&in_use.pools[i].pool, &there, pool)) {
+			atomic_store_explicit(
+				&in_use.pools[i].device_plus_one, device + 1, memory_order_release);
+			return;
+		}
+		if (there == pool)
+			return;
+	}
+}
+
+static void ask_pool(CUmemoryPool pool, int device)
+{
+	__typeof__(&cuMemPoolGetAttribute) get = DRIVER_ORIGINAL(cuMemPoolGetAttribute);
+	cuuint64_t reserved, used;
+
+	if (get && !get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) &&
+		!get(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used))
+		event_pool_memory(device, (uint64_t)(uintptr_t)pool, reserved, used);
+}
+
+static void ask_graphs(int device)
+{
+	__typeof__(&cuDeviceGetGraphMemAttribute) get =
+		DRIVER_ORIGINAL(cuDeviceGetGraphMemAttribute);
+	cuuint64_t reserved, used;
+
+	if (get && !get(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) &&
+		!get(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used))
+		event_graph_memory(device, reserved, used);
+}
+
+/* The pool that allocations which name none come from, NULL: not told. */
+static CUmemoryPool current_pool(int device)
+{
+	__typeof__(&cuDeviceGetMemPool) get = DRIVER_ORIGINAL(cuDeviceGetMemPool);
+	CUmemoryPool pool;
+
+	return get && !get(&pool, device) ? pool : NULL;
+}
+
+static void ask_in_use(int device)
+{
+	CUmemoryPool current = NULL;
+
+	begin_asking();
+	if (atomic_load_explicit(&in_use.current_pool[device], memory_order_relaxed))
+		current = current_pool(device);
+	if (current)
+		note_pool(current, device);
+	for (unsigned int i = 0; i < MAX_POOLS; i++) {
+		CUmemoryPool pool =
+			atomic_load(&in_use.pools[i].pool);
+
+		if (pool && device_of_slot(i) == device)
+			ask_pool(pool, device);
+	}
+	if (atomic_load_explicit(&in_use.graphs[device], memory_order_relaxed))
+		ask_graphs(device);
+	end_asking();
 }
 
 void sample_memory(const struct call *call)
@@ -49,37 +167,91 @@ void sample_memory(const struct call *call)
 	__typeof__(&cuMemGetInfo_v2) get_info;
 	size_t free_bytes, total_bytes;
 
-	if ((call->result && !full) || !is_allowed(call) || (!is_time(call, ASK_DEVICE) && !full))
+	if ((call->result && !full) || !is_allowed(call) ||
+		(!is_time(call, call->device, ASK_DEVICE) && !full))
 		return;
+	/* First what is part of the memory in use: the account is made at the sample of free
+	 * memory. */
+	ask_in_use(call->device);
 	get_info = DRIVER_ORIGINAL(cuMemGetInfo_v2);
 	if (get_info && !get_info(&free_bytes, &total_bytes))
 		event_memory(call->device, free_bytes, total_bytes);
 }
 
-void sample_pool(const struct call *call, CUmemoryPool pool)
+static bool may_ask_about(const struct call *call, int device)
 {
-	__typeof__(&cuMemPoolGetAttribute) get = DRIVER_ORIGINAL(cuMemPoolGetAttribute);
-	__typeof__(&cuDeviceGetMemPool) get_current = DRIVER_ORIGINAL(cuDeviceGetMemPool);
-	cuuint64_t reserved, used;
-
-	if (call->result || !get || !get_current || !is_allowed(call) || !is_time(call, ASK_POOL) ||
-		(!pool && get_current(&pool, call->device)))
-		return;
-	if (!get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) &&
-		!get(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used))
-		event_pool_memory(call->device, (uint64_t)(uintptr_t)pool, reserved, used);
+	return !call->result && is_allowed(call) && device >= 0 && device < MAX_DEVICES;
 }
 
-void sample_graphs(const struct call *call)
+void sample_pool(const struct call *call, CUmemoryPool pool, int device)
 {
-	__typeof__(&cuDeviceGetGraphMemAttribute) get = DRIVER_ORIGINAL(cuDeviceGetGraphMemAttribute);
-	cuuint64_t reserved, used;
+	bool is_new;
 
-	if (call->result || !get || !is_allowed(call) || !is_time(call, ASK_GRAPHS))
+	if (!may_ask_about(call, device))
 		return;
-	if (!get(call->device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) &&
-		!get(call->device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used))
-		event_graph_memory(call->device, reserved, used);
+	is_new = !pool && !atomic_exchange_explicit(
+				  &in_use.current_pool[device], true, memory_order_relaxed);
+	if (pool)
+		note_pool(pool, device);
+	if (!is_time(call, device, ASK_POOL) && !is_new)
+		return;
+	begin_asking();
+	if (!pool)
+		pool = current_pool(device);
+	if (pool) {
+		note_pool(pool, device);
+		ask_pool(pool, device);
+	}
+	end_asking();
+}
+
+void sample_pool_changes(int device)
+{
+	if (device >= 0 && device < MAX_DEVICES)
+		atomic_store_explicit(&in_use.current_pool[device], false, memory_order_relaxed);
+}
+
+void sample_pool_ends(CUmemoryPool pool)
+{
+	for (unsigned int i = 0; i < MAX_POOLS; i++)
+		if (atomic_load(&in_use.pools[i].pool) == pool)
+			empty_slot(i);
+	wait_for_askers();
+}
+
+void sample_reset(int device)
+{
+	for (unsigned int i = 0; i < MAX_POOLS; i++)
+		if (device >= 0 && device_of_slot(i) == device)
+			empty_slot(i);
+	wait_for_askers();
+}
+
+void sample_retained(int device)
+{
+	if (device >= 0 && device < MAX_DEVICES)
+		atomic_fetch_add_explicit(&in_use.n_retains[device], 1, memory_order_relaxed);
+}
+
+void sample_release(int device)
+{
+	if (device >= 0 && device < MAX_DEVICES &&
+		atomic_fetch_sub_explicit(&in_use.n_retains[device], 1, memory_order_relaxed) <= 1)
+		sample_reset(device);
+}
+
+void sample_launch(const struct call *call)
+{
+	if (!may_ask_about(call, call->device))
+		return;
+	atomic_store_explicit(&in_use.graphs[call->device], true, memory_order_relaxed);
+	sample_memory(call);
+}
+
+void sample_graphs(const struct call *call, int device)
+{
+	if (may_ask_about(call, device))
+		ask_graphs(device);
 }
 
 /* The twin of an entry point for which NULL is the default stream of the thread. */
@@ -87,7 +259,8 @@ static bool is_per_thread(const char *export)
 {
 	size_t length = strlen(export);
 
-	return length > 5 && (!strcmp(export + length - 5, "_ptsz") || !strcmp(export + length - 5, "_ptds"));
+	return length > 5 &&
+	       (!strcmp(export + length - 5, "_ptsz") || !strcmp(export + length - 5, "_ptds"));
 }
 
 bool sample_is_capturing(const struct call *call, CUstream stream, CUgraph *graph)
@@ -99,7 +272,8 @@ bool sample_is_capturing(const struct call *call, CUstream stream, CUgraph *grap
 		return false;
 	ask = is_per_thread(call->name) ? DRIVER_ORIGINAL(cuStreamGetCaptureInfo_v2_ptsz)
 					: DRIVER_ORIGINAL(cuStreamGetCaptureInfo_v2);
-	return ask && !ask(stream, &status, NULL, graph, NULL, NULL) && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	return ask && !ask(stream, &status, NULL, graph, NULL, NULL) &&
+	       status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
 void sample_capture(bool begun)
@@ -131,7 +305,8 @@ static void describe_device(CUdevice device)
 		memset(&uuid, 0, sizeof(uuid));
 	if (get_total && get_total(&total_bytes, device))
 		total_bytes = 0;
-	if (get_granularity && get_granularity(&page_bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM))
+	if (get_granularity &&
+		get_granularity(&page_bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM))
 		page_bytes = 0;
 	event_device((unsigned int)device, name, &uuid, total_bytes, page_bytes);
 }
@@ -156,4 +331,6 @@ void sample_forget(void)
 		for (int question = 0; question < N_QUESTIONS; question++)
 			atomic_store_explicit(&last_ns[i][question], 0, memory_order_relaxed);
 	atomic_store_explicit(&n_captures, 0, memory_order_relaxed);
+	memset(&in_use, 0, sizeof(in_use));
+	atomic_store(&in_use.n_asking, 0);
 }

@@ -1,9 +1,11 @@
 /*
  * CUDA calls the recorder makes itself, beside the question which context is current (contexts.h).
  *
- * Free memory (and what pools hold, after calls on them) is asked for only after a successful allocation, free or context call, on the same thread, at most once in
- * 10 ms, and always when the device is full; never while any stream is being captured. Driver and devices are described
- * once, when the trace has just been made, with calls that need no context.
+ * Free memory is asked for only after a successful allocation, free, context call or launch of a
+ * graph, on the same thread, at most once in 10 ms, and always when the device is full; never while
+ * any stream is being captured. What the pools and the graphs of the device hold is asked with it,
+ * so that the account of that moment adds up. Driver and devices are described once, when the trace
+ * has just been made, with calls that need no context.
  */
 #ifndef VRAMTRACE_HOOKS_SAMPLE_H
 #define VRAMTRACE_HOOKS_SAMPLE_H
@@ -13,20 +15,40 @@
 #include "hooks/cuda_api.h"
 #include "record/events.h"
 
-/* Writes the device's free memory, if it is time. To be called after the event of an allocation, free or context call. */
+/* Writes the device's free memory, if it is time. To be called after the event of an allocation,
+ * free or context call. */
 void sample_memory(const struct call *call);
 
-/* Writes what a pool, or with NULL the current pool of the call's device, holds, if it is time. */
-void sample_pool(const struct call *call, CUmemoryPool pool);
+/* A call used a pool of the device, or with NULL its current one: writes what the pool holds, if it
+ * is time. */
+void sample_pool(const struct call *call, CUmemoryPool pool, int device);
 
-/* Writes what the device of the call holds for graphs, if it is time. */
-void sample_graphs(const struct call *call);
+/* The device has another current pool now. */
+void sample_pool_changes(int device);
+
+/* A pool, or with its primary context all pools of a device, may be gone after the call to come:
+ * they are not asked about any more until they are used again. A release that is not the last one
+ * changes nothing. */
+void sample_pool_ends(CUmemoryPool pool);
+void sample_reset(int device);
+void sample_release(int device);
+
+/* The primary context of the device was retained. */
+void sample_retained(int device);
+
+/* A graph was launched: its device is asked about graphs from now on, and samples are written if it
+ * is time. */
+void sample_launch(const struct call *call);
+
+/* Writes what the device holds for graphs, at any time. */
+void sample_graphs(const struct call *call, int device);
 
 /* Whether any capture is open: then nothing else may be asked. */
 bool sample_captures_open(void);
 
-/* Whether this call on the stream went into a graph, and with graph (may be NULL) into which. Which default stream NULL
- * means is in the name of the call. Asks the driver only while a capture is open. */
+/* Whether this call on the stream went into a graph, and with graph (may be NULL) into which. Which
+ * default stream NULL means is in the name of the call. Asks the driver only while a capture is
+ * open. */
 bool sample_is_capturing(const struct call *call, CUstream stream, CUgraph *graph);
 
 /* A capture was begun or ended on some stream. */

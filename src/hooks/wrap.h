@@ -1,8 +1,10 @@
 /*
- * The shape of every wrapper: FORWARD the call unchanged, hand its outcome to one event_* function, return LEAVE().
+ * The shape of every wrapper: FORWARD the call unchanged, hand its outcome to one event_* function,
+ * return LEAVE().
  *
- * Rules: arguments and results pass untouched; out-parameters are read through OUT(), which looks at them only after success;
- * nothing is done before the real call but reading the clock, and for the few measured calls the device's free memory.
+ * Rules: arguments and results pass untouched; out-parameters are read through OUT(), which looks
+ * at them only after success; nothing is done before the real call but reading the clock, and for
+ * the few measured calls the device's free memory.
  */
 #ifndef VRAMTRACE_HOOKS_WRAP_H
 #define VRAMTRACE_HOOKS_WRAP_H
@@ -13,7 +15,8 @@
 #include "hooks/sample.h"
 #include "record/events.h"
 
-/* Declares `call` and makes the real call. Without a driver there is nothing to call: so says the result. */
+/* Declares `call` and makes the real call. Without a driver there is nothing to call: so says the
+ * result. */
 #define FORWARD(export, ...)                                                                       \
 	struct call call = {.api = API_##export, .name = #export, .device = -1};                   \
 	__typeof__(&(export)) original_of_##export = DRIVER_ORIGINAL(export);                      \
@@ -24,7 +27,7 @@
 	wrap_locate(&call)
 
 /* What *pointer holds, 0 unless the call succeeded. */
-#define OUT(pointer) (call.result || !(pointer) ? 0 : (uint64_t)*(pointer))
+#define OUT(pointer) (call.result || !(pointer) ? 0 : (uint64_t) * (pointer))
 
 #define ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 
@@ -34,7 +37,8 @@
 /* The same for calls that change how much memory is free. */
 #define LEAVE_SAMPLED() (sample_memory(&call), wrap_leave(&call))
 
-/* For calls that may take device memory without allocating: free memory is read before and after. */
+/* For calls that may take device memory without allocating: free memory is read before and after.
+ */
 #define FORWARD_MEASURED(export, ...)                                                              \
 	struct measurement before = measure_begin();                                               \
 	FORWARD(export, __VA_ARGS__)

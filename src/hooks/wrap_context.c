@@ -9,13 +9,14 @@ CUresult CUDAAPI cuInit(unsigned int Flags)
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
 	bool is_first = !contexts_get_primary(dev);
-	struct nvml_reading before = measure_context_begin(dev, is_first);
+	struct context_measurement before = measure_context_begin(dev, is_first);
 	struct context_info context = {0, dev};
 
 	FORWARD(cuDevicePrimaryCtxRetain, pctx, dev);
 	if (!call.result && pctx) {
 		context = contexts_add(*pctx, dev);
 		contexts_set_primary(dev, *pctx);
+		sample_retained(dev);
 	}
 	event_context(&call, VT_CONTEXT_RETAIN, context.id, dev);
 	measure_context_end(&call, dev, &before);
@@ -29,6 +30,7 @@ static void note_primary(const struct call *call, enum vt_context_action action,
 
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev)
 {
+	sample_release(dev);
 	FORWARD(cuDevicePrimaryCtxRelease, dev);
 	note_primary(&call, VT_CONTEXT_RELEASE, dev);
 	return LEAVE();
@@ -36,6 +38,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev)
 
 CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
+	sample_release(dev);
 	FORWARD(cuDevicePrimaryCtxRelease_v2, dev);
 	note_primary(&call, VT_CONTEXT_RELEASE, dev);
 	return LEAVE();
@@ -43,6 +46,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 
 CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice dev)
 {
+	sample_reset(dev);
 	FORWARD(cuDevicePrimaryCtxReset, dev);
 	note_primary(&call, VT_CONTEXT_RESET, dev);
 	return LEAVE();
@@ -50,6 +54,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice dev)
 
 CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
+	sample_reset(dev);
 	FORWARD(cuDevicePrimaryCtxReset_v2, dev);
 	note_primary(&call, VT_CONTEXT_RESET, dev);
 	return LEAVE();
@@ -66,7 +71,7 @@ static void note_created(struct call *call, CUcontext *pctx, CUdevice dev)
 
 CUresult CUDAAPI cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-	struct nvml_reading before = measure_context_begin(dev, true);
+	struct context_measurement before = measure_context_begin(dev, true);
 
 	FORWARD(cuCtxCreate, pctx, flags, dev);
 	note_created(&call, pctx, dev);
@@ -76,7 +81,7 @@ CUresult CUDAAPI cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-	struct nvml_reading before = measure_context_begin(dev, true);
+	struct context_measurement before = measure_context_begin(dev, true);
 
 	FORWARD(cuCtxCreate_v2, pctx, flags, dev);
 	note_created(&call, pctx, dev);
@@ -84,10 +89,10 @@ CUresult CUDAAPI cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice de
 	return LEAVE_SAMPLED();
 }
 
-CUresult CUDAAPI cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
-	CUdevice dev)
+CUresult CUDAAPI cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
+	unsigned int flags, CUdevice dev)
 {
-	struct nvml_reading before = measure_context_begin(dev, true);
+	struct context_measurement before = measure_context_begin(dev, true);
 
 	FORWARD(cuCtxCreate_v3, pctx, paramsArray, numParams, flags, dev);
 	note_created(&call, pctx, dev);
@@ -96,9 +101,10 @@ CUresult CUDAAPI cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArra
 }
 
 #if CUDA_VERSION >= 12050
-CUresult CUDAAPI cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
+CUresult CUDAAPI cuCtxCreate_v4(
+	CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
-	struct nvml_reading before = measure_context_begin(dev, true);
+	struct context_measurement before = measure_context_begin(dev, true);
 
 	FORWARD(cuCtxCreate_v4, pctx, ctxCreateParams, flags, dev);
 	note_created(&call, pctx, dev);
@@ -144,7 +150,8 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 }
 
 #if CUDA_VERSION >= 12040
-CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
+CUresult CUDAAPI cuGreenCtxCreate(
+	CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
 {
 	FORWARD_MEASURED(cuGreenCtxCreate, phCtx, desc, dev, flags);
 	return LEAVE_MEASURED(VT_CAUSE_GREEN_CONTEXT);

@@ -1,7 +1,7 @@
 #include "hooks/wrap.h"
 
-static void note_copy(const struct call *call, enum vt_direction direction, unsigned int flags, uint64_t dst,
-	uint64_t src, uint64_t bytes, CUstream stream)
+static void note_copy(const struct call *call, enum vt_direction direction, unsigned int flags,
+	uint64_t dst, uint64_t src, uint64_t bytes, CUstream stream)
 {
 	event_copy(call, &(struct event_copy){.direction = direction,
 				 .flags = flags,
@@ -12,8 +12,9 @@ static void note_copy(const struct call *call, enum vt_direction direction, unsi
 }
 
 /*
- * All linear copies have one of four shapes, in a synchronous and an asynchronous form. as_dst and as_src turn the arguments
- * into addresses; the compiler checks each definition against the vendor's declaration.
+ * All linear copies have one of four shapes, in a synchronous and an asynchronous form. as_dst and
+ * as_src turn the arguments into addresses; the compiler checks each definition against the
+ * vendor's declaration.
  */
 #define COPY(export, direction, dst_type, as_dst, src_type, as_src, size_type)                     \
 	CUresult CUDAAPI export(dst_type dst, src_type src, size_type bytes)                       \
@@ -27,17 +28,21 @@ static void note_copy(const struct call *call, enum vt_direction direction, unsi
 	CUresult CUDAAPI export(dst_type dst, src_type src, size_type bytes, CUstream stream)      \
 	{                                                                                          \
 		FORWARD(export, dst, src, bytes, stream);                                          \
-		note_copy(&call, direction, wrap_flags_on(&call, stream), as_dst(dst), as_src(src), bytes, stream); \
+		note_copy(&call, direction, wrap_flags_on(&call, stream), as_dst(dst),             \
+			as_src(src), bytes, stream);                                               \
 		return LEAVE();                                                                    \
 	}
 
 #define SELF(address) (address)
 
-#define UNIFIED(form, export) form(export, VT_DIR_UNIFIED, CUdeviceptr, SELF, CUdeviceptr, SELF, size_t)
+#define UNIFIED(form, export)                                                                      \
+	form(export, VT_DIR_UNIFIED, CUdeviceptr, SELF, CUdeviceptr, SELF, size_t)
 #define H2D(form, export, pointer, size)                                                           \
 	form(export, VT_DIR_H2D, pointer, SELF, const void *, ADDRESS, size)
-#define D2H(form, export, pointer, size) form(export, VT_DIR_D2H, void *, ADDRESS, pointer, SELF, size)
-#define D2D(form, export, pointer, size) form(export, VT_DIR_D2D, pointer, SELF, pointer, SELF, size)
+#define D2H(form, export, pointer, size)                                                           \
+	form(export, VT_DIR_D2H, void *, ADDRESS, pointer, SELF, size)
+#define D2D(form, export, pointer, size)                                                           \
+	form(export, VT_DIR_D2D, pointer, SELF, pointer, SELF, size)
 
 UNIFIED(COPY, cuMemcpy)
 UNIFIED(COPY, cuMemcpy_ptds)
@@ -80,7 +85,8 @@ D2D(COPY_ASYNC, cuMemcpyDtoDAsync_v2_ptsz, CUdeviceptr, size_t)
 		CUcontext src_context, size_t bytes, CUstream stream)                              \
 	{                                                                                          \
 		FORWARD(export, dst, dst_context, src, src_context, bytes, stream);                \
-		note_copy(&call, VT_DIR_P2P, wrap_flags_on(&call, stream), dst, src, bytes, stream);              \
+		note_copy(                                                                         \
+			&call, VT_DIR_P2P, wrap_flags_on(&call, stream), dst, src, bytes, stream); \
 		return LEAVE();                                                                    \
 	}
 

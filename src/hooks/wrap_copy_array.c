@@ -2,8 +2,8 @@
 
 /* Linear copies from and to one-dimensional arrays. The array's side is recorded by its handle. */
 
-static void note(const struct call *call, enum vt_direction direction, unsigned int flags, uint64_t dst, uint64_t src,
-	uint64_t bytes, CUstream stream)
+static void note(const struct call *call, enum vt_direction direction, unsigned int flags,
+	uint64_t dst, uint64_t src, uint64_t bytes, CUstream stream)
 {
 	event_copy(call, &(struct event_copy){.direction = direction,
 				 .flags = flags,
@@ -40,22 +40,22 @@ static void note(const struct call *call, enum vt_direction direction, unsigned 
 	}
 
 #define HOST_TO_ARRAY_ASYNC(export, size_type)                                                     \
-	CUresult CUDAAPI export(CUarray dst, size_type offset, const void *src, size_type bytes,   \
-		CUstream stream)                                                                   \
+	CUresult CUDAAPI export(                                                                   \
+		CUarray dst, size_type offset, const void *src, size_type bytes, CUstream stream)  \
 	{                                                                                          \
 		FORWARD(export, dst, offset, src, bytes, stream);                                  \
-		note(&call, VT_DIR_H2D, wrap_flags_on(&call, stream) | VT_COPY_DST_ARRAY, ADDRESS(dst),           \
-			ADDRESS(src), bytes, stream);                                              \
+		note(&call, VT_DIR_H2D, wrap_flags_on(&call, stream) | VT_COPY_DST_ARRAY,          \
+			ADDRESS(dst), ADDRESS(src), bytes, stream);                                \
 		return LEAVE();                                                                    \
 	}
 
 #define ARRAY_TO_HOST_ASYNC(export, size_type)                                                     \
-	CUresult CUDAAPI export(void *dst, CUarray src, size_type offset, size_type bytes,         \
-		CUstream stream)                                                                   \
+	CUresult CUDAAPI export(                                                                   \
+		void *dst, CUarray src, size_type offset, size_type bytes, CUstream stream)        \
 	{                                                                                          \
 		FORWARD(export, dst, src, offset, bytes, stream);                                  \
-		note(&call, VT_DIR_D2H, wrap_flags_on(&call, stream) | VT_COPY_SRC_ARRAY, ADDRESS(dst),           \
-			ADDRESS(src), bytes, stream);                                              \
+		note(&call, VT_DIR_D2H, wrap_flags_on(&call, stream) | VT_COPY_SRC_ARRAY,          \
+			ADDRESS(dst), ADDRESS(src), bytes, stream);                                \
 		return LEAVE();                                                                    \
 	}
 

@@ -1,8 +1,9 @@
 #include "hooks/wrap.h"
 
 /*
- * Copies of rectangles and boxes: the descriptor names the memory types, and with them the direction. The old and the new
- * descriptors have members of equal names, so each rule is written once, as a macro over the descriptor's type.
+ * Copies of rectangles and boxes: the descriptor names the memory types, and with them the
+ * direction. The old and the new descriptors have members of equal names, so each rule is written
+ * once, as a macro over the descriptor's type.
  */
 
 static enum vt_direction direction_of(CUmemorytype dst, CUmemorytype src)
@@ -16,14 +17,16 @@ static enum vt_direction direction_of(CUmemorytype dst, CUmemorytype src)
 	return from_host ? VT_DIR_H2D : VT_DIR_D2D;
 }
 
-/* Start of one side: of an array its handle, else the first byte that is touched. slice: rows of one layer. */
+/* Start of one side: of an array its handle, else the first byte that is touched. slice: rows of
+ * one layer. */
 #define START(box, side, z, slice)                                                                 \
 	((box)->side##MemoryType == CU_MEMORYTYPE_ARRAY                                            \
 			? ADDRESS((box)->side##Array)                                              \
 			: ((box)->side##MemoryType == CU_MEMORYTYPE_HOST                           \
 					  ? ADDRESS((box)->side##Host)                             \
 					  : (uint64_t)(box)->side##Device) +                       \
-				  ((uint64_t)(z) * (slice) + (box)->side##Y) * (box)->side##Pitch + \
+				  ((uint64_t)(z) * (slice) + (box)->side##Y) *                     \
+					  (box)->side##Pitch +                                     \
 				  (box)->side##XInBytes)
 
 #define ARRAY_FLAGS(box)                                                                           \
@@ -35,7 +38,8 @@ static enum vt_direction direction_of(CUmemorytype dst, CUmemorytype src)
 		if (box)                                                                           \
 			event_copy(&call,                                                          \
 				&(struct event_copy){                                              \
-					.direction = direction_of((box)->dstMemoryType, (box)->srcMemoryType), \
+					.direction = direction_of(                                 \
+						(box)->dstMemoryType, (box)->srcMemoryType),       \
 					.flags = ARRAY_FLAGS(box) | (more_flags),                  \
 					.dst = START(box, dst, 0, 0),                              \
 					.src = START(box, src, 0, 0),                              \
@@ -48,8 +52,7 @@ static enum vt_direction direction_of(CUmemorytype dst, CUmemorytype src)
 	do {                                                                                       \
 		if (box)                                                                           \
 			event_copy(&call,                                                          \
-				&(struct event_copy){                                              \
-					.direction = direction_,                                   \
+				&(struct event_copy){.direction = direction_,                      \
 					.flags = ARRAY_FLAGS(box) | (more_flags),                  \
 					.dst = START(box, dst, (box)->dstZ, (box)->dstHeight),     \
 					.src = START(box, src, (box)->srcZ, (box)->srcHeight),     \
@@ -71,7 +74,7 @@ static enum vt_direction direction_of(CUmemorytype dst, CUmemorytype src)
 	CUresult CUDAAPI export(const box_type *box, CUstream stream)                              \
 	{                                                                                          \
 		FORWARD(export, box, stream);                                                      \
-		NOTE_2D(box, wrap_flags_on(&call, stream), stream);                                               \
+		NOTE_2D(box, wrap_flags_on(&call, stream), stream);                                \
 		return LEAVE();                                                                    \
 	}
 
@@ -87,8 +90,8 @@ static enum vt_direction direction_of(CUmemorytype dst, CUmemorytype src)
 	CUresult CUDAAPI export(const box_type *box, CUstream stream)                              \
 	{                                                                                          \
 		FORWARD(export, box, stream);                                                      \
-		NOTE_3D(box, direction_of(box->dstMemoryType, box->srcMemoryType), \
-			wrap_flags_on(&call, stream), stream);                                                                   \
+		NOTE_3D(box, direction_of(box->dstMemoryType, box->srcMemoryType),                 \
+			wrap_flags_on(&call, stream), stream);                                     \
 		return LEAVE();                                                                    \
 	}
 
@@ -120,7 +123,8 @@ static enum vt_direction peer_direction_of(CUmemorytype dst, CUmemorytype src)
 	CUresult CUDAAPI export(const CUDA_MEMCPY3D_PEER *box)                                     \
 	{                                                                                          \
 		FORWARD(export, box);                                                              \
-		NOTE_3D(box, peer_direction_of(box->dstMemoryType, box->srcMemoryType), 0, NULL);  \
+		NOTE_3D(box, peer_direction_of(box->dstMemoryType, box->srcMemoryType),            \
+			VT_COPY_PEER, NULL);                                                       \
 		return LEAVE();                                                                    \
 	}
 
@@ -129,7 +133,7 @@ static enum vt_direction peer_direction_of(CUmemorytype dst, CUmemorytype src)
 	{                                                                                          \
 		FORWARD(export, box, stream);                                                      \
 		NOTE_3D(box, peer_direction_of(box->dstMemoryType, box->srcMemoryType),            \
-			wrap_flags_on(&call, stream), stream);                                                    \
+			VT_COPY_PEER | wrap_flags_on(&call, stream), stream);                      \
 		return LEAVE();                                                                    \
 	}
 

@@ -1,18 +1,22 @@
 #include "hooks/wrap.h"
 
-/* A memory node's address is fixed when it is added; its bytes come with a launch, from the device's pool for graphs. */
-CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-	size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
+/* A memory node's address is fixed when it is added; its bytes come with a launch, from the
+ * device's pool for graphs. */
+CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t numDependencies,
+	CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
 {
-	FORWARD(cuGraphAddMemAllocNode, phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+	FORWARD(cuGraphAddMemAllocNode, phGraphNode, hGraph, dependencies, numDependencies,
+		nodeParams);
 	if (nodeParams)
-		event_graph_alloc(&call, ADDRESS(hGraph), wrap_device_of(&nodeParams->poolProps.location),
-			OUT(&nodeParams->dptr), nodeParams->bytesize);
+		event_graph_alloc(&call, ADDRESS(hGraph),
+			wrap_device_of(&nodeParams->poolProps.location), OUT(&nodeParams->dptr),
+			nodeParams->bytesize);
 	return LEAVE();
 }
 
-CUresult CUDAAPI cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-	size_t numDependencies, CUdeviceptr dptr)
+CUresult CUDAAPI cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr)
 {
 	FORWARD(cuGraphAddMemFreeNode, phGraphNode, hGraph, dependencies, numDependencies, dptr);
 	event_graph_free(&call, ADDRESS(hGraph), dptr);
@@ -23,14 +27,15 @@ CUresult CUDAAPI cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 static void note_node(const struct call *call, CUgraph graph, const CUgraphNodeParams *node)
 {
 	if (node && node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-		event_graph_alloc(call, ADDRESS(graph), wrap_device_of(&node->alloc.poolProps.location),
+		event_graph_alloc(call, ADDRESS(graph),
+			wrap_device_of(&node->alloc.poolProps.location),
 			call->result ? 0 : node->alloc.dptr, node->alloc.bytesize);
 	else if (node && node->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
 		event_graph_free(call, ADDRESS(graph), node->free.dptr);
 }
 
-CUresult CUDAAPI cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-	size_t numDependencies, CUgraphNodeParams *nodeParams)
+CUresult CUDAAPI cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
 	FORWARD(cuGraphAddNode, phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 	note_node(&call, hGraph, nodeParams);
@@ -39,37 +44,43 @@ CUresult CUDAAPI cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const 
 #endif
 
 #if CUDA_VERSION >= 12030
-CUresult CUDAAPI cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-	const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams)
+CUresult CUDAAPI cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+	size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
-	FORWARD(cuGraphAddNode_v2, phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
+	FORWARD(cuGraphAddNode_v2, phGraphNode, hGraph, dependencies, dependencyData,
+		numDependencies, nodeParams);
 	note_node(&call, hGraph, nodeParams);
 	return LEAVE();
 }
 #endif
 
-static void note_graph(const struct call *call, enum vt_graph_action action, CUgraph graph, uint64_t exec, CUstream stream)
+static void note_graph(const struct call *call, enum vt_graph_action action, CUgraph graph,
+	uint64_t exec, CUstream stream)
 {
 	event_graph(call, action, ADDRESS(graph), exec, call->device, ADDRESS(stream));
 }
 
-CUresult CUDAAPI cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
-	size_t bufferSize)
+CUresult CUDAAPI cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
+	CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
-	FORWARD_MEASURED(cuGraphInstantiate, phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
+	FORWARD_MEASURED(
+		cuGraphInstantiate, phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
 	note_graph(&call, VT_GRAPH_INSTANTIATE, hGraph, OUT((uintptr_t *)phGraphExec), NULL);
 	return LEAVE_MEASURED(VT_CAUSE_GRAPH_EXEC);
 }
 
-CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
-	char *logBuffer, size_t bufferSize)
+CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
+	CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
-	FORWARD_MEASURED(cuGraphInstantiate_v2, phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
+	FORWARD_MEASURED(
+		cuGraphInstantiate_v2, phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
 	note_graph(&call, VT_GRAPH_INSTANTIATE, hGraph, OUT((uintptr_t *)phGraphExec), NULL);
 	return LEAVE_MEASURED(VT_CAUSE_GRAPH_EXEC);
 }
 
-CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
+CUresult CUDAAPI cuGraphInstantiateWithFlags(
+	CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 {
 	FORWARD_MEASURED(cuGraphInstantiateWithFlags, phGraphExec, hGraph, flags);
 	note_graph(&call, VT_GRAPH_INSTANTIATE, hGraph, OUT((uintptr_t *)phGraphExec), NULL);
@@ -77,16 +88,16 @@ CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph h
 }
 
 #if CUDA_VERSION >= 12000
-CUresult CUDAAPI cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
-	CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
+CUresult CUDAAPI cuGraphInstantiateWithParams(
+	CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
 	FORWARD_MEASURED(cuGraphInstantiateWithParams, phGraphExec, hGraph, instantiateParams);
 	note_graph(&call, VT_GRAPH_INSTANTIATE, hGraph, OUT((uintptr_t *)phGraphExec), NULL);
 	return LEAVE_MEASURED(VT_CAUSE_GRAPH_EXEC);
 }
 
-CUresult CUDAAPI cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph,
-	CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
+CUresult CUDAAPI cuGraphInstantiateWithParams_ptsz(
+	CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
 	FORWARD_MEASURED(cuGraphInstantiateWithParams_ptsz, phGraphExec, hGraph, instantiateParams);
 	note_graph(&call, VT_GRAPH_INSTANTIATE, hGraph, OUT((uintptr_t *)phGraphExec), NULL);
@@ -94,19 +105,21 @@ CUresult CUDAAPI cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUg
 }
 #endif
 
-/* What a launch copies is not seen call by call: launches are counted, and memory nodes make the pool for graphs grow. */
+/* What a launch copies is not seen call by call: launches are counted, and memory nodes make the
+ * pool for graphs grow. */
 static void note_launch(const struct call *call, CUgraphExec exec, CUstream stream)
 {
 	bool captured = sample_is_capturing(call, stream, NULL);
 
-	note_graph(call, captured ? VT_GRAPH_CAPTURED : VT_GRAPH_LAUNCH, NULL, ADDRESS(exec), stream);
+	note_graph(
+		call, captured ? VT_GRAPH_CAPTURED : VT_GRAPH_LAUNCH, NULL, ADDRESS(exec), stream);
 }
 
 CUresult CUDAAPI cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 {
 	FORWARD(cuGraphLaunch, hGraphExec, hStream);
 	note_launch(&call, hGraphExec, hStream);
-	sample_graphs(&call);
+	sample_launch(&call);
 	return LEAVE();
 }
 
@@ -114,7 +127,7 @@ CUresult CUDAAPI cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
 	FORWARD(cuGraphLaunch_ptsz, hGraphExec, hStream);
 	note_launch(&call, hGraphExec, hStream);
-	sample_graphs(&call);
+	sample_launch(&call);
 	return LEAVE();
 }
 
@@ -137,6 +150,6 @@ CUresult CUDAAPI cuDeviceGraphMemTrim(CUdevice device)
 {
 	FORWARD(cuDeviceGraphMemTrim, device);
 	event_graph(&call, VT_GRAPH_TRIM, 0, 0, device, 0);
-	sample_graphs(&call);
+	sample_graphs(&call, device);
 	return LEAVE();
 }

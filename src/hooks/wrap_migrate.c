@@ -56,6 +56,9 @@ static void note_ranges(const struct call *call, enum vt_migrate_action action, 
 {
 	size_t at = 0;
 
+	/* The ranges may be what is wrong with the call: they are not looked at. */
+	if (call->result)
+		note(call, action, 0, 0, -1, stream);
 	for (size_t i = 0; !call->result && i < count; i++) {
 		while (at + 1 < n_locations && indexes[at + 1] <= i)
 			at++;

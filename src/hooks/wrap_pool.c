@@ -1,7 +1,9 @@
 #include "hooks/wrap.h"
 
-/* On a stream that is being captured, memory nodes are added to a graph and nothing is allocated yet. */
-static void note_alloc(struct call *call, uint64_t address, uint64_t bytes, CUmemoryPool pool, CUstream stream)
+/* On a stream that is being captured, memory nodes are added to a graph and nothing is allocated
+ * yet. */
+static void note_alloc(
+	struct call *call, uint64_t address, uint64_t bytes, CUmemoryPool pool, CUstream stream)
 {
 	CUgraph graph;
 
@@ -10,7 +12,7 @@ static void note_alloc(struct call *call, uint64_t address, uint64_t bytes, CUme
 		return;
 	}
 	event_alloc(call, VT_KIND_POOL, address, bytes, ADDRESS(stream), ADDRESS(pool));
-	sample_pool(call, pool);
+	sample_pool(call, pool, call->device);
 }
 
 static void note_free(struct call *call, uint64_t address, CUstream stream)
@@ -22,7 +24,7 @@ static void note_free(struct call *call, uint64_t address, CUstream stream)
 		return;
 	}
 	event_free(call, VT_KIND_POOL, address, ADDRESS(stream));
-	sample_pool(call, NULL);
+	sample_pool(call, NULL, call->device);
 }
 
 CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
@@ -40,7 +42,8 @@ CUresult CUDAAPI cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstre
 }
 
 /* The memory is where the pool is, whatever context is current. */
-CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
+CUresult CUDAAPI cuMemAllocFromPoolAsync(
+	CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 {
 	FORWARD(cuMemAllocFromPoolAsync, dptr, bytesize, pool, hStream);
 	call.device = contexts_device_of_pool(pool);
@@ -48,7 +51,8 @@ CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUm
 	return LEAVE();
 }
 
-CUresult CUDAAPI cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
+CUresult CUDAAPI cuMemAllocFromPoolAsync_ptsz(
+	CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 {
 	FORWARD(cuMemAllocFromPoolAsync_ptsz, dptr, bytesize, pool, hStream);
 	call.device = contexts_device_of_pool(pool);
@@ -88,6 +92,7 @@ CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 {
 	int device = contexts_device_of_pool(pool);
 
+	sample_pool_ends(pool);
 	FORWARD(cuMemPoolDestroy, pool);
 	if (!call.result)
 		contexts_remove_pool(pool);
@@ -97,9 +102,12 @@ CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 
 CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
+	int device;
+
 	FORWARD(cuMemPoolTrimTo, pool, minBytesToKeep);
-	event_pool(&call, VT_POOL_TRIM, ADDRESS(pool), contexts_device_of_pool(pool), minBytesToKeep);
-	sample_pool(&call, pool);
+	device = contexts_device_of_pool(pool);
+	event_pool(&call, VT_POOL_TRIM, ADDRESS(pool), device, minBytesToKeep);
+	sample_pool(&call, pool, device);
 	return LEAVE_SAMPLED();
 }
 
@@ -121,7 +129,8 @@ CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void
 }
 
 /* An address inside another process's pool. */
-CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
+CUresult CUDAAPI cuMemPoolImportPointer(
+	CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
 {
 	FORWARD(cuMemPoolImportPointer, ptr_out, pool, shareData);
 	event_alloc(&call, VT_KIND_SHARED, OUT(ptr_out), 0, 0, ADDRESS(pool));
@@ -147,12 +156,14 @@ CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 CUresult CUDAAPI cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
 	FORWARD(cuDeviceSetMemPool, dev, pool);
+	sample_pool_changes(dev);
 	event_pool(&call, VT_POOL_SET_CURRENT, ADDRESS(pool), dev, 0);
 	return LEAVE();
 }
 
 #if CUDA_VERSION >= 13000
-CUresult CUDAAPI cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
+CUresult CUDAAPI cuMemGetDefaultMemPool(
+	CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
 {
 	FORWARD(cuMemGetDefaultMemPool, pool_out, location, type);
 	if (!call.result && pool_out && location)
@@ -160,7 +171,8 @@ CUresult CUDAAPI cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *l
 	return LEAVE();
 }
 
-CUresult CUDAAPI cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+CUresult CUDAAPI cuMemGetMemPool(
+	CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
 	FORWARD(cuMemGetMemPool, pool, location, type);
 	if (!call.result && pool && location)
@@ -168,10 +180,14 @@ CUresult CUDAAPI cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CU
 	return LEAVE();
 }
 
-CUresult CUDAAPI cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+CUresult CUDAAPI cuMemSetMemPool(
+	CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
 	FORWARD(cuMemSetMemPool, location, type, pool);
-	event_pool(&call, VT_POOL_SET_CURRENT, ADDRESS(pool), location ? wrap_device_of(location) : -1, 0);
+	if (location)
+		sample_pool_changes(wrap_device_of(location));
+	event_pool(&call, VT_POOL_SET_CURRENT, ADDRESS(pool),
+		location ? wrap_device_of(location) : -1, 0);
 	return LEAVE();
 }
 #endif

@@ -1,11 +1,12 @@
 #include "hooks/wrap.h"
 
-/* Sets of one and two dimensions, with the width of an element in bytes, in a synchronous and an asynchronous form. */
+/* Sets of one and two dimensions, with the width of an element in bytes, in a synchronous and an
+ * asynchronous form. */
 #define SET_1D(export, pointer, value_type, size_type, width)                                      \
 	CUresult CUDAAPI export(pointer dst, value_type value, size_type n)                        \
 	{                                                                                          \
 		FORWARD(export, dst, value, n);                                                    \
-		event_set(&call, 0, dst, (uint64_t)n * (width), 0);                                \
+		event_set(&call, 0, dst, (uint64_t)n *(width), 0);                                 \
 		return LEAVE();                                                                    \
 	}
 
@@ -13,16 +14,17 @@
 	CUresult CUDAAPI export(CUdeviceptr dst, value_type value, size_t n, CUstream stream)      \
 	{                                                                                          \
 		FORWARD(export, dst, value, n, stream);                                            \
-		event_set(&call, wrap_flags_on(&call, stream), dst, (uint64_t)n * (width), ADDRESS(stream));      \
+		event_set(&call, wrap_flags_on(&call, stream), dst, (uint64_t)n *(width),          \
+			ADDRESS(stream));                                                          \
 		return LEAVE();                                                                    \
 	}
 
 #define SET_2D(export, pointer, value_type, size_type, width)                                      \
-	CUresult CUDAAPI export(pointer dst, size_type pitch, value_type value, size_type columns, \
-		size_type rows)                                                                    \
+	CUresult CUDAAPI export(                                                                   \
+		pointer dst, size_type pitch, value_type value, size_type columns, size_type rows) \
 	{                                                                                          \
 		FORWARD(export, dst, pitch, value, columns, rows);                                 \
-		event_set(&call, 0, dst, (uint64_t)columns * rows * (width), 0);                   \
+		event_set(&call, 0, dst, (uint64_t)columns *rows *(width), 0);                     \
 		return LEAVE();                                                                    \
 	}
 
@@ -31,8 +33,8 @@
 		size_t rows, CUstream stream)                                                      \
 	{                                                                                          \
 		FORWARD(export, dst, pitch, value, columns, rows, stream);                         \
-		event_set(&call, wrap_flags_on(&call, stream), dst, (uint64_t)columns * rows * (width),           \
-			ADDRESS(stream));                                                          \
+		event_set(&call, wrap_flags_on(&call, stream), dst,                                \
+			(uint64_t)columns *rows *(width), ADDRESS(stream));                        \
 		return LEAVE();                                                                    \
 	}
 

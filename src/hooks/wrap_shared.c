@@ -57,9 +57,11 @@ CUresult CUDAAPI cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, siz
 	return LEAVE();
 }
 
-/* Only resources whose address was asked for are known. */
+/* Only resources whose address was asked for are known; those of a call that failed are not looked at. */
 static void note_unmapped(const struct call *call, unsigned int count, CUgraphicsResource *resources)
 {
+	if (call->result)
+		event_free(call, VT_KIND_SHARED, 0, 0);
 	for (unsigned int i = 0; !call->result && i < count; i++) {
 		uint64_t address = contexts_take_mapped(resources[i]);
 

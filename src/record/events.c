@@ -273,7 +273,7 @@ void event_handle_create(const struct call *call, uint64_t handle, uint64_t byte
 	if (!lane)
 		return;
 	if (call->result) {
-		put_failure(call, lane, VT_KIND_VMM, device, bytes);
+		put_failure(call, lane, sharing == VT_SHARING_OWN ? VT_KIND_VMM : VT_KIND_SHARED, device, bytes);
 		return;
 	}
 	record = (struct vt_rec_handle_create){

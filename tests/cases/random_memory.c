@@ -49,7 +49,7 @@ void thread_fail(const struct thread *t, const char *what, int error)
 	exit(1);
 }
 
-void thread_expect(struct thread *t, bool success, const char *what, int error)
+void thread_ended(struct thread *t, bool success, const char *what, int error)
 {
 	t->n_calls++;
 	if (success != (error == 0))

@@ -52,7 +52,7 @@ struct thread {
 };
 
 struct options {
-	u64 n_calls, seed;
+	u64 n_calls, n_stop, seed;
 	int n_threads, n_devices;
 	bool all_families;
 };
@@ -67,7 +67,19 @@ u64 thread_bytes(struct thread *t);
 /* Says what went wrong and ends the program. */
 void thread_fail(const struct thread *t, const char *what, int error);
 /* Counts a call, and fails if it did not end as it must. */
-void thread_expect(struct thread *t, bool success, const char *what, int error);
+void thread_ended(struct thread *t, bool success, const char *what, int error);
+
+/* What CUSIM_FAIL is given to make calls fail that should not: they are made again. What a failed
+ * try left behind stays live, as in many a program. */
+#define INJECTED_ERROR 999
+#define thread_expect(t, success, what, ...)                                                       \
+	do {                                                                                       \
+		int error_ = (__VA_ARGS__);                                                        \
+                                                                                                   \
+		while ((success) && error_ == INJECTED_ERROR)                                      \
+			error_ = (__VA_ARGS__);                                                    \
+		thread_ended(t, success, what, error_);                                            \
+	} while (0)
 /* Makes the device the thread's. */
 void thread_use(struct thread *t, int device);
 /* Allocates on the thread's device, if the cap of the kind allows, or beyond it. The thread owns

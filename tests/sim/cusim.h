@@ -42,6 +42,8 @@
  *     graph_launches  launches of executable graphs on a context of the device
  *     copies          object h2d d2h d2d p2p h2h, each with calls and bytes
  *     sets            memory set calls and bytes
+ *     shared_told_bytes  live_bytes of shared, but only of mapped buffers and graphics resources:
+ *                        of these the call that gives the address tells the size
  *   copies          the copies of all devices together
  *   sets            the sets of all devices together
  *   batches         batch copies: calls that submitted one, and their bytes
@@ -148,6 +150,7 @@ struct cusim_device_ledger {
 	uint64_t graph_launches;
 	struct cusim_traffic copies[CUSIM_N_DIRECTIONS];
 	struct cusim_traffic sets;
+	uint64_t shared_told_bytes;
 };
 
 struct cusim_ledger {

@@ -272,6 +272,9 @@ struct sim_piece {
 	u64 offset, bytes;
 	struct sim_arena *arena; /* where its addresses are to be */
 };
+/* Does the call that gives its address tell the size of this shared memory. False for other ranges.
+ */
+bool sim_share_is_told(const struct sim_range *range);
 CUresult sim_share_external(
 	CUcontext ctx, enum sim_share share, const struct sim_piece *piece, struct sim_range **out);
 /* The same of what the token names: memory of this process under other addresses, or of another. */

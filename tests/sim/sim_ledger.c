@@ -137,6 +137,7 @@ static void write_device(FILE *file, const struct cusim_device_ledger *device)
 	write_number(file, "graph_reserved_bytes", device->graph_reserved_bytes, ", ");
 	write_number(file, "graph_used_bytes", device->graph_used_bytes, ", ");
 	write_number(file, "graph_launches", device->graph_launches, ",\n  ");
+	write_number(file, "shared_told_bytes", device->shared_told_bytes, ", ");
 	write_copies(file, device->copies, &device->sets);
 	fputs("}", file);
 }

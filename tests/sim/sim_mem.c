@@ -36,6 +36,8 @@ void sim_range_free(struct sim_range *range, bool implicit)
 	sim_index_remove(index_of(range->kind), range->base, range);
 	if (range->kind < CUSIM_N_KINDS)
 		sim_ledger_free(range->dev, range->kind, range->bytes, implicit);
+	if (sim_share_is_told(range))
+		sim.ledger.devices[range->dev->ordinal].shared_told_bytes -= range->bytes;
 	sim_arrays_end(range);
 	if (range->end)
 		range->end(range);

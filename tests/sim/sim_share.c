@@ -91,6 +91,12 @@ static CUresult share_new(struct sim_range like, struct sim_range **out)
 	return CUDA_SUCCESS;
 }
 
+bool sim_share_is_told(const struct sim_range *range)
+{
+	return range->kind == CUSIM_SHARED &&
+	       (range->share == SIM_SHARE_EXTERNAL || range->share == SIM_SHARE_GRAPHICS);
+}
+
 static CUresult share_piece(
 	struct sim_range like, const struct sim_piece *piece, struct sim_range **out)
 {
@@ -104,6 +110,8 @@ static CUresult share_piece(
 	result = share_new(like, out);
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (sim_share_is_told(*out))
+		sim.ledger.devices[like.dev->ordinal].shared_told_bytes += like.bytes;
 	external->n_refs++;
 	(*out)->host = external->host + piece->offset;
 	(*out)->object = external;

@@ -214,6 +214,20 @@ static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *out)
 	return CUDA_SUCCESS;
 }
 
+static CUresult capture_info(
+	CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph)
+{
+	CUresult result = is_capturing(stream, status);
+
+	if (result != CUDA_SUCCESS || *status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+		return result;
+	if (id)
+		*id = stream->capture_id;
+	if (graph)
+		*graph = stream->graph;
+	return CUDA_SUCCESS;
+}
+
 static CUresult exchange_mode(CUstreamCaptureMode *mode)
 {
 	CUstreamCaptureMode before = thread_mode;
@@ -393,6 +407,23 @@ CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureSta
 CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus)
 {
 	return SIM_CALL(NEED_CONTEXT, is_capturing(hStream, captureStatus));
+}
+
+/* Which nodes the next one would depend on is not told. */
+CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+	cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out,
+	size_t *numDependencies_out)
+{
+	(void)dependencies_out, (void)numDependencies_out;
+	return SIM_CALL(NEED_CONTEXT, capture_info(hStream, captureStatus_out, id_out, graph_out));
+}
+
+CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+	cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out,
+	size_t *numDependencies_out)
+{
+	(void)dependencies_out, (void)numDependencies_out;
+	return SIM_CALL(NEED_CONTEXT, capture_info(hStream, captureStatus_out, id_out, graph_out));
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)

@@ -458,7 +458,8 @@ CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocat
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
 	CUmemAllocationHandleType shHandleType)
 {
-	return SIM_CALL(NEED_INIT, import_fd(handle, osHandle, shHandleType));
+	return SIM_CALL_THEN(NEED_INIT, import_fd(handle, osHandle, shHandleType),
+		if (result != CUDA_SUCCESS) sim_ledger_failed(ctx, CUSIM_SHARED));
 }
 
 #if CUDA_VERSION >= 12010

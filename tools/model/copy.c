@@ -128,6 +128,8 @@ static struct model_copy_key key_of(struct model *model, const struct vt_rec_cop
 	key.dst_device = dst.device;
 	key.src_device = src.device;
 	key.direction = unified ? direction_of(&dst, &src) : (uint32_t)given->direction;
+	if (key.direction == VT_DIR_D2D && given->flags & VT_COPY_PEER)
+		key.direction = VT_DIR_P2P;
 	key.host_kind = host_kind_of(&dst, &src);
 	return key;
 }
@@ -174,6 +176,11 @@ void copy_apply(struct model *model, const struct vt_record *record)
 			given->bytes, given->time_ns);
 		return;
 	}
+	if (given->flags & VT_COPY_CAPTURED) {
+		model->captured.n_copies++;
+		model->captured.copy_bytes = add_capped(model->captured.copy_bytes, given->bytes);
+		return;
+	}
 	key = key_of(model, given);
 	copy = copy_of(model, &key);
 	if (given->flags & VT_COPY_SAME_CALL)
@@ -199,6 +206,11 @@ void copy_apply_set(struct model *model, const struct vt_record *record)
 				.device = device->ordinal,
 				.refusal = MODEL_REFUSED_SET},
 			set->bytes, set->time_ns);
+		return;
+	}
+	if (set->flags & VT_COPY_CAPTURED) {
+		model->captured.n_sets++;
+		model->captured.set_bytes = add_capped(model->captured.set_bytes, set->bytes);
 		return;
 	}
 	device->n_sets++;

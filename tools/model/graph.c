@@ -3,9 +3,8 @@
  * from the first launch of an executable of that graph on, until a launch or the program frees it.
  * Physical memory is owned by a pool of the device, which keeps what is freed.
  *
- * The trace does not tell when a graph is destroyed, nor into which one a stream was captured. So a
- * node that is added to a graph that was made executable begins a new graph of the same handle; and
- * nodes that were captured belong to the next graph made executable that has none of its own.
+ * A graph made executable keeps its nodes, and may be given more; an executable graph has those that
+ * were there when it was made.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -51,12 +50,8 @@ static struct model_graph *obtain(struct model_graph **graphs, uint64_t handle)
 
 static void add_node(struct model *model, uint64_t handle, const struct model_graph_node *node)
 {
-	struct model_graph *graph = obtain(&model->graphs, handle);
-	struct model_graph_nodes *nodes = &graph->nodes;
+	struct model_graph_nodes *nodes = &obtain(&model->graphs, handle)->nodes;
 
-	if (graph->instantiated)
-		nodes->n_items = 0;
-	graph->instantiated = false;
 	nodes->items =
 		memory_grow(nodes->items, nodes->n_items, &nodes->room, sizeof(*nodes->items));
 	nodes->items[nodes->n_items++] = *node;
@@ -116,15 +111,12 @@ static void apply_free(struct model *model, const struct vt_record *record)
 /* The executable graph keeps the nodes as they are now. One without nodes is not worth knowing. */
 static void instantiate(struct model *model, const struct vt_rec_graph *given)
 {
-	struct model_graph *graph = find(model->graphs, given->graph), *exec;
-	struct model_graph *captured = find(model->graphs, 0);
+	const struct model_graph *graph = find(model->graphs, given->graph);
+	struct model_graph *exec;
 
 	drop(&model->execs, find(model->execs, given->exec));
-	if (captured && !captured->instantiated && !(graph && graph->nodes.n_items))
-		graph = captured;
 	if (!graph || !graph->nodes.n_items)
 		return;
-	graph->instantiated = true;
 	exec = obtain(&model->execs, given->exec);
 	exec->nodes.n_items = exec->nodes.room = graph->nodes.n_items;
 	exec->nodes.items = memory_new(exec->nodes.room, sizeof(*exec->nodes.items));
@@ -189,6 +181,9 @@ static void apply_action(struct model *model, const struct vt_rec_graph *given)
 		break;
 	case VT_GRAPH_EXEC_DESTROY:
 		drop(&model->execs, find(model->execs, given->exec));
+		break;
+	case VT_GRAPH_DESTROY:
+		drop(&model->graphs, find(model->graphs, given->graph));
 		break;
 	case VT_GRAPH_TRIM:
 		trim(device);

@@ -252,7 +252,7 @@ void ledger_apply_free(struct model *model, const struct vt_record *record)
 	struct model_block *block;
 
 	/* Freeing nothing is allowed, and does nothing. */
-	if (!given->address)
+	if (!given->address && !given->result)
 		return;
 	block = given->kind == VT_KIND_ARRAY ? ledger_array(model, given->address)
 					     : ledger_block_from(model, given->address);

@@ -242,8 +242,7 @@ struct model_graph_nodes {
 
 /* Nodes of memory, of a graph that is being built or of an executable one. */
 struct model_graph {
-	uint64_t handle; /* 0: what was captured and has no name yet */
-	bool instantiated;
+	uint64_t handle;
 	struct model_graph_nodes nodes;
 	UT_hash_handle hh;
 };
@@ -394,6 +393,10 @@ struct model {
 	struct model_graph *graphs;
 	struct model_graph *execs; /* executable ones */
 	uint64_t n_graph_launches;
+	struct {
+		uint64_t n_copies, copy_bytes;
+		uint64_t n_sets, set_bytes;
+	} captured; /* became part of a graph: not done when submitted, and in no other number */
 	struct model_migration migrations[MODEL_N_MIGRATIONS];
 	struct {
 		uint64_t time_ns;

@@ -49,7 +49,9 @@ static const char *action_of(enum vt_record_kind kind, uint64_t number)
 	static const char *const graphs[] = {[VT_GRAPH_INSTANTIATE] = "instantiate",
 		[VT_GRAPH_LAUNCH] = "launch",
 		[VT_GRAPH_EXEC_DESTROY] = "exec_destroy",
-		[VT_GRAPH_TRIM] = "trim"};
+		[VT_GRAPH_TRIM] = "trim",
+		[VT_GRAPH_DESTROY] = "destroy",
+		[VT_GRAPH_CAPTURED] = "captured"};
 
 	switch (kind) {
 	case VT_REC_context:

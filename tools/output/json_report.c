@@ -145,7 +145,7 @@ static void put_texts(
 static void put_coverage(struct json *json, const struct report_trace *traces, size_t n)
 {
 	bool hooks = n > 0, modules = false;
-	uint64_t n_launches = 0, n_shared = 0, n_static = 0;
+	uint64_t n_launches = 0, n_captured_copies = 0, n_captured_sets = 0, n_shared = 0, n_static = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct model *model = traces[i].overview->replay->model;
@@ -154,6 +154,8 @@ static void put_coverage(struct json *json, const struct report_trace *traces, s
 		hooks = hooks && model->hooks_active;
 		modules = modules || model->modules_seen;
 		n_launches += model->n_graph_launches;
+		n_captured_copies += model->captured.n_copies;
+		n_captured_sets += model->captured.n_sets;
 		n_shared += model->runtimes.n_items;
 		n_static += stack_count_static_runtimes(&source);
 	}
@@ -165,6 +167,8 @@ static void put_coverage(struct json *json, const struct report_trace *traces, s
 	put_texts(json, "not_covered", traces, n, false);
 	put_texts(json, "notes", traces, n, true);
 	json_number_or_null(json, "graph_launches", hooks, n_launches);
+	json_number_or_null(json, "captured_copies", hooks, n_captured_copies);
+	json_number_or_null(json, "captured_sets", hooks, n_captured_sets);
 	json_null(json, "python_stacks");
 	json_close(json, '}');
 }

@@ -24,6 +24,7 @@
 #define ROWS_CURRENT_POOL   ((uintptr_t)0x5c0de1000000)
 #define ROWS_TOTAL_BYTES    ((uint64_t)1 << 40)
 #define ROWS_ARRAY_BYTES    ((uint64_t)0x123450000)
+#define ROWS_GRAPH	    ((uintptr_t)0x9a9b9c00)
 #define ROWS_RESERVED_BYTES ((uint64_t)0x77000000)
 #define ROWS_USED_BYTES	    ((uint64_t)0x55000000)
 #define ROWS_OWN_ERRNO	    77

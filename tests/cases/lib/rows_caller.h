@@ -148,7 +148,7 @@ static bool rows_traced, rows_sampled, rows_capturing;
 static bool is_permitted(const char *own, bool before)
 {
 	static const char *const harmless[] = {
-		"cuCtxGetCurrent", "cuStreamIsCapturing", "cuStreamIsCapturing_ptsz"};
+		"cuCtxGetCurrent", "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v2_ptsz"};
 
 	if (before)
 		return rows_sampled && !rows_capturing &&

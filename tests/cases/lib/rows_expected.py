@@ -2,6 +2,7 @@
 import re
 
 ARRAY_BYTES = 0x123450000  # as rows.h says
+CAPTURED_GRAPH = 0x9a9b9c00  # likewise
 MASK = (1 << 64) - 1
 ANY = object()
 
@@ -122,7 +123,7 @@ class Expected:
     def pool_alloc(self, c, device, pool):
         address, size = c.out('dptr'), c['bytesize']
         if c.capturing:
-            return [('graph_alloc', {'graph': 0, 'device': device, 'address': address, 'bytes': size, 'result': c.result})]
+            return [('graph_alloc', {'graph': CAPTURED_GRAPH, 'device': device, 'address': address, 'bytes': size, 'result': c.result})]
         return self.alloc(c, 'POOL', address, size, c['hStream'], pool, device)
 
     def cuMemAllocAsync(self, c):
@@ -133,7 +134,7 @@ class Expected:
 
     def cuMemFreeAsync(self, c):
         if c.capturing:
-            return [('graph_free', {'graph': 0, 'address': c['dptr'], 'result': c.result})]
+            return [('graph_free', {'graph': CAPTURED_GRAPH, 'address': c['dptr'], 'result': c.result})]
         return self.free(c, 'POOL', c['dptr'], c['hStream'])
 
     def pool(self, c, action, pool, device, value=0):
@@ -198,7 +199,7 @@ class Expected:
 
     def handle(self, c, name, size, device, location, sharing):
         if not c.ok:
-            return self.alloc(c, 'VMM', 0, size, device=device)
+            return self.alloc(c, 'VMM' if sharing == 'OWN' else 'SHARED', 0, size, device=device)
         return [('handle_create', {'handle': c.out(name), 'bytes': size, 'device': device, 'location': location,
                                    'sharing': self.number('SHARING_' + sharing)})]
 
@@ -229,8 +230,12 @@ class Expected:
                             'flags': c['desc[%d].flags' % i], 'result': 0}) for i in range(c['count'] if c.ok else 0)]
 
     # --- Copies and sets ---
+    def on_stream(self, c):
+        captured = c.capturing and not (not c.ok and 'Batch' in c.base)
+        return c.is_async and self.number('COPY_ASYNC') + captured * self.number('COPY_CAPTURED')
+
     def copy(self, c, direction, dst, src, size, flags='', rows=0):
-        bits = [self.number('COPY_' + flag) for flag in flags.split()] + [self.number('COPY_ASYNC')] * c.is_async
+        bits = [self.number('COPY_' + flag) for flag in flags.split()] + [self.on_stream(c)]
         return [('copy', {'direction': direction if direction is ANY else self.number('DIR_' + direction),
                           'flags': sum(bits), 'dst': dst & MASK, 'src': src & MASK, 'bytes': size & MASK, 'rows': rows,
                           'stream': c['hStream'], 'device': c.device, 'result': c.result})]
@@ -271,18 +276,18 @@ class Expected:
             direction = '%s2%s' % ('H' if source == HOST else 'D', 'H' if to == HOST else 'D')
         if peer and direction == 'D2D':
             direction = 'P2P'
-        flags = ('DST_ARRAY ' if to == ARRAY else '') + ('SRC_ARRAY' if source == ARRAY else '')
+        flags = ('DST_ARRAY ' if to == ARRAY else '') + ('SRC_ARRAY ' if source == ARRAY else '') + 'PEER' * peer
         return self.copy(c, direction, dst, src, c['pCopy[0].WidthInBytes'] * rows, flags, rows)
 
     def cuMemcpyBatchAsync(self, c):
-        records = []
+        records = [] if c.ok else self.copy(c, 'UNIFIED', 0, 0, 0)
         for i in range(c['count'] if c.ok else 0):
             records += self.copy(c, 'UNIFIED', c['dsts[%d]' % i], c['srcs[%d]' % i], c['sizes[%d]' % i],
                                  'SAME_CALL' if i else '')
         return records
 
     def cuMemcpy3DBatchAsync(self, c):
-        records = []
+        records = [] if c.ok else self.copy(c, 'UNIFIED', 0, 0, 0)
         for op in ('opList[%d].' % i for i in range(c['numOps'] if c.ok else 0)):
             to, source = (c[op + side + '.type'] == 2 for side in ('dst', 'src'))
             extent = [c[op + 'extent.' + name] for name in ('width', 'height', 'depth')]
@@ -294,7 +299,7 @@ class Expected:
 
     def set(self, c, is_2d, width):
         size = c['Width'] * c['Height'] if is_2d else c['N']
-        return [('set', {'flags': self.number('COPY_ASYNC') if c.is_async else 0, 'device': c.device,
+        return [('set', {'flags': self.on_stream(c), 'device': c.device,
                          'dst': c['dstDevice'], 'bytes': size * width & MASK, 'stream': c['hStream'], 'result': c.result})]
 
     # --- Managed memory on the move ---
@@ -312,8 +317,8 @@ class Expected:
         return self.migrate(c, 'ADVISE', c['devPtr'], c['count'], self.target(c))
 
     def ranges(self, c, action):
-        """Location i is that of the ranges from number prefetchLocIdxs[i] on."""
-        records = []
+        """Location i is that of the ranges from number prefetchLocIdxs[i] on. Of a refused call nothing is known."""
+        records = [] if c.ok else self.migrate(c, action, 0, 0, -1)
         for i in range(c['count'] if c.ok else 0):
             n = [k for k in range(c['numPrefetchLocs']) if c['prefetchLocIdxs[%d]' % k] <= i]
             device = c.location('prefetchLocs[%d]' % n[-1]) if n else -1
@@ -374,7 +379,7 @@ class Expected:
         return self.alloc(c, 'SHARED', c.out('pDevPtr'), c.out('pSize'))
 
     def cuGraphicsUnmapResources(self, c):
-        records = []
+        records = [] if c.ok else self.free(c, 'SHARED', 0)
         for i in range(c['count'] if c.ok else 0):
             records += self.free(c, 'SHARED', self.state.mapped.pop(c['resources[%d]' % i], 0))
         return records
@@ -408,10 +413,13 @@ class Expected:
     cuGraphInstantiateWithFlags = cuGraphInstantiateWithParams = cuGraphInstantiate
 
     def cuGraphLaunch(self, c):
-        return self.graph(c, 'LAUNCH', 0, c.first())
+        return self.graph(c, 'CAPTURED' if c.capturing else 'LAUNCH', 0, c.first())
 
     def cuGraphExecDestroy(self, c):
         return self.graph(c, 'EXEC_DESTROY', 0, c.first()) + self.untracked(c, 'GRAPH_EXEC')
+
+    def cuGraphDestroy(self, c):
+        return self.graph(c, 'DESTROY', c['hGraph'])
 
     def cuDeviceGraphMemTrim(self, c):
         return self.graph(c, 'TRIM', device=signed(c['device']))
