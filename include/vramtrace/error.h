@@ -1,4 +1,5 @@
-/* Error codes shared by the recorder, the format library and the CLI. Functions return 0 or one of these. */
+/* Error codes shared by the recorder, the format library and the CLI. Functions return 0 or one of
+ * these. */
 #ifndef VRAMTRACE_ERROR_H
 #define VRAMTRACE_ERROR_H
 

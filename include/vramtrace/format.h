@@ -4,10 +4,12 @@
  *   header   struct vt_file_header, then the schema text up to header_bytes
  *   chunk i  at header_bytes + i * chunk_bytes: struct vt_chunk_header, then records
  *
- * A chunk is written by one lane (a thread, or threads that follow one another). Its `used` word grows with a release
- * store after each whole record, so the file is readable at any moment, also after SIGKILL. Numbers are in the byte order of
- * the writer. A record is its number (one byte) and its fields in the order of records.def; numbers are LEB128, signed ones
- * zigzag first; differences start from base_time_ns and from address 0 at the head of each chunk, so each chunk decodes alone.
+ * A chunk is written by one lane (a thread, or threads that follow one another). Its `used` word
+ * grows with a release store after each whole record, so the file is readable at any moment, also
+ * after SIGKILL. Numbers are in the byte order of the writer. A record is its number (one byte) and
+ * its fields in the order of records.def; numbers are LEB128, signed ones zigzag first; differences
+ * start from base_time_ns and from address 0 at the head of each chunk, so each chunk decodes
+ * alone.
  */
 #ifndef VRAMTRACE_FORMAT_H
 #define VRAMTRACE_FORMAT_H
@@ -39,10 +41,10 @@ struct vt_file_header {
 	uint64_t start_realtime_ns;  /* CLOCK_REALTIME at time 0 */
 	uint64_t start_monotonic_ns; /* CLOCK_MONOTONIC at time 0 */
 	uint32_t pid;
-	uint32_t schema_bytes;	  /* length of the schema text that follows this struct */
+	uint32_t schema_bytes;	   /* length of the schema text that follows this struct */
 	_Atomic uint64_t n_chunks; /* chunks handed out so far */
-	_Atomic uint64_t n_lost;  /* records lost so far by all threads */
-	_Atomic int32_t stopped;  /* VT_E_*: why no more chunks were handed out; 0 none */
+	_Atomic uint64_t n_lost;   /* records lost so far by all threads */
+	_Atomic int32_t stopped;   /* VT_E_*: why no more chunks were handed out; 0 none */
 	uint32_t pad;
 	/* Written by `vramtrace run`, which alone learns of signals and of _exit(). */
 	_Atomic uint32_t launcher_end; /* enum vt_end */
@@ -52,9 +54,9 @@ struct vt_file_header {
 
 struct vt_chunk_header {
 	uint32_t magic;
-	uint32_t lane; /* chunks of one lane follow one another in time */
-	uint32_t tid;  /* thread of the first record */
-	_Atomic uint32_t used; /* bytes of records after this header */
+	uint32_t lane;		 /* chunks of one lane follow one another in time */
+	uint32_t tid;		 /* thread of the first record */
+	_Atomic uint32_t used;	 /* bytes of records after this header */
 	_Atomic uint32_t sealed; /* 1: full, checksum valid */
 	uint32_t pad;
 	uint64_t base_time_ns;
@@ -91,12 +93,17 @@ enum vt_direction {
 };
 
 /* Bits of copy.flags. */
-#define VT_COPY_ASYNC	  1u
-#define VT_COPY_SAME_CALL 2u /* a further descriptor of the batch in the record before it: bytes, but no call of its own */
-#define VT_COPY_DST_ARRAY 4u /* dst is an array handle, not an address */
-#define VT_COPY_SRC_ARRAY 8u /* src is an array handle, not an address */
-#define VT_COPY_CAPTURED  16u /* became part of a graph that is being captured: nothing was copied */
-#define VT_COPY_PEER	  32u /* a call for copies between contexts: from device to device it is p2p on one device too */
+#define VT_COPY_ASYNC 1u
+#define VT_COPY_SAME_CALL                                                                          \
+	2u /* a further descriptor of the batch in the record before it: bytes, but no call of its \
+	      own */
+#define VT_COPY_DST_ARRAY 4u  /* dst is an array handle, not an address */
+#define VT_COPY_SRC_ARRAY 8u  /* src is an array handle, not an address */
+#define VT_COPY_CAPTURED  16u /* became part of a graph that is being captured: nothing was copied \
+			       */
+#define VT_COPY_PEER                                                                               \
+	32u /* a call for copies between contexts: from device to device it is p2p on one device   \
+	       too */
 
 /* CUresult of a call that found no memory: the one error that reports treat apart. */
 #define VT_RESULT_OUT_OF_MEMORY 2
@@ -112,8 +119,9 @@ enum vt_pool_action {
 	VT_POOL_CREATE = 1,
 	VT_POOL_DESTROY = 2, /* its memory goes once its allocations are freed */
 	VT_POOL_TRIM = 3,
-	VT_POOL_SET_CURRENT = 4, /* of the device: what stream-ordered allocations without a pool use */
-	VT_POOL_IMPORT = 5,	 /* bytes of another process */
+	VT_POOL_SET_CURRENT =
+		4,	    /* of the device: what stream-ordered allocations without a pool use */
+	VT_POOL_IMPORT = 5, /* bytes of another process */
 	VT_POOL_THRESHOLD = 6,
 };
 
@@ -122,7 +130,7 @@ enum vt_graph_action {
 	VT_GRAPH_LAUNCH = 2,
 	VT_GRAPH_EXEC_DESTROY = 3,
 	VT_GRAPH_TRIM = 4,
-	VT_GRAPH_DESTROY = 5,	/* its nodes are forgotten; executables made of it are not */
+	VT_GRAPH_DESTROY = 5,  /* its nodes are forgotten; executables made of it are not */
 	VT_GRAPH_CAPTURED = 6, /* launched into a capture: nothing ran */
 };
 
@@ -153,7 +161,8 @@ enum vt_context_action {
 	VT_CONTEXT_RESET = 5,	/* primary context */
 };
 
-/* Bytes that are not owned: in a decoded record they point into the trace, valid while the reader lives. */
+/* Bytes that are not owned: in a decoded record they point into the trace, valid while the reader
+ * lives. */
 struct vt_text {
 	const char *data;
 	size_t bytes;
@@ -183,7 +192,9 @@ enum vt_record_kind {
 /* struct vt_rec_<name> with one member for each field of records.def. */
 #define RECORD(number, name, doc) struct vt_rec_##name {
 #define FIELD(type, name, doc)	  VT_CTYPE_##type name;
-#define END_RECORD(name)	  };
+#define END_RECORD(name)                                                                           \
+	}                                                                                          \
+	;
 #include "vramtrace/records.def"
 
 /* Any one record, as a reader hands it out. */

@@ -138,7 +138,8 @@ const void *contexts_get_primary(int device)
 	return handle;
 }
 
-/* A context nobody was seen to make (a green one, or one made before the library could see it) is asked for its device. */
+/* A context nobody was seen to make (a green one, or one made before the library could see it) is
+ * asked for its device. */
 static struct context_info look_up(CUcontext handle)
 {
 	__typeof__(&cuCtxGetDevice) get_device = DRIVER_ORIGINAL(cuCtxGetDevice);

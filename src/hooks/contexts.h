@@ -1,8 +1,9 @@
 /*
- * Which device a call goes to: that of the context current to the thread. NVIDIA's runtime makes contexts current through a
- * private table (seen on an H200 with driver 580 and runtime 13.0: no cuCtxSetCurrent, no push), so wrapping those calls
- * would not tell; the driver is asked which handle is current, which costs 15 ns and disturbs nothing, also during a capture.
- * "Unknown" (-1) is an answer.
+ * Which device a call goes to: that of the context current to the thread. NVIDIA's runtime makes
+ * contexts current through a private table (seen on an H200 with driver 580 and runtime 13.0: no
+ * cuCtxSetCurrent, no push), so wrapping those calls would not tell; the driver is asked which
+ * handle is current, which costs 15 ns and disturbs nothing, also during a capture. "Unknown" (-1)
+ * is an answer.
  */
 #ifndef VRAMTRACE_HOOKS_CONTEXTS_H
 #define VRAMTRACE_HOOKS_CONTEXTS_H
@@ -15,7 +16,8 @@ struct context_info {
 	int device;	 /* -1 unknown */
 };
 
-/* The handle stands for a context of this device from now on. A handle already known keeps its number. */
+/* The handle stands for a context of this device from now on. A handle already known keeps its
+ * number. */
 struct context_info contexts_add(const void *handle, int device);
 
 /* What is known of the handle. */
@@ -28,7 +30,8 @@ struct context_info contexts_remove(const void *handle);
 void contexts_set_primary(int device, const void *handle);
 const void *contexts_get_primary(int device);
 
-/* The context current to this thread. Calls the driver: not before the real call that is being recorded. */
+/* The context current to this thread. Calls the driver: not before the real call that is being
+ * recorded. */
 struct context_info contexts_current(void);
 
 /* Named pools, told apart by their handles. */

@@ -1,4 +1,5 @@
-/* The vendor's declarations, all ABI variants of them, exported as the driver exports them. The only file with cuda.h. */
+/* The vendor's declarations, all ABI variants of them, exported as the driver exports them. The
+ * only file with cuda.h. */
 #ifndef VRAMTRACE_HOOKS_CUDA_API_H
 #define VRAMTRACE_HOOKS_CUDA_API_H
 

@@ -9,12 +9,13 @@
 #include "hooks/dl.h"
 #include "record/uncovered.h"
 
-/* The declaration a wrapper is checked against must be the one that a look-up by name and version promises. */
+/* The declaration a wrapper is checked against must be the one that a look-up by name and version
+ * promises. */
 #define SUFFIX_NONE
-#define SUFFIX_PTDS	_ptds
-#define SUFFIX_PTSZ	_ptsz
-#define JOIN(a, b)	a##b
-#define JOINED(a, b)	JOIN(a, b)
+#define SUFFIX_PTDS  _ptds
+#define SUFFIX_PTSZ  _ptsz
+#define JOIN(a, b)   a##b
+#define JOINED(a, b) JOIN(a, b)
 #define ROW(export, name, version, stream, family, effect)                                         \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&(export)),                         \
 			       JOINED(PFN_##name##_v##version, SUFFIX_##stream)),                  \

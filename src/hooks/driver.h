@@ -1,5 +1,6 @@
 /*
- * The real driver: where its entry points are, and which wrapper stands for which. Everything is expanded from driver.def.
+ * The real driver: where its entry points are, and which wrapper stands for which. Everything is
+ * expanded from driver.def.
  *
  * Finding them takes no lock and may be done by several threads at once: all store the same values.
  */
@@ -28,7 +29,8 @@ struct driver {
 
 extern struct driver driver;
 
-/* The original of an export, looked for once more if it was not there before. NULL if the driver has none. Keeps errno. */
+/* The original of an export, looked for once more if it was not there before. NULL if the driver
+ * has none. Keeps errno. */
 #define DRIVER_ORIGINAL(export)                                                                    \
 	({                                                                                         \
 		__typeof__(&(export)) original_ =                                                  \
@@ -49,8 +51,9 @@ bool driver_is_known(void);
 /* Whether name is one of the wrapped exports. */
 bool driver_has_row(const char *name);
 
-/* What to hand out for a function that a look-up of name found at address: its wrapper if it is an entry point of the
- * driver that has one, else address itself. A memory call without a wrapper is noted for the report. */
+/* What to hand out for a function that a look-up of name found at address: its wrapper if it is an
+ * entry point of the driver that has one, else address itself. A memory call without a wrapper is
+ * noted for the report. */
 void *driver_substitute(const char *name, void *address);
 
 /* Whether address lies inside the driver's library. */

@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 
+#include "hooks/contexts.h"
 #include "hooks/driver.h"
 #include "hooks/sample.h"
 #include "record/options.h"
@@ -54,7 +55,7 @@ void measure_end(const struct call *call, const struct measurement *before, enum
 /* Calls that may make a context, by device: those that began, and those that are under way. */
 static _Atomic unsigned int n_begun[MAX_DEVICES], n_open[MAX_DEVICES];
 
-struct context_measurement measure_context_begin(int device, bool wanted)
+struct context_measurement measure_context_begin(int device, bool primary)
 {
 	struct context_measurement before = {{false, 0}, 0, 0};
 	bool alone;
@@ -64,7 +65,8 @@ struct context_measurement measure_context_begin(int device, bool wanted)
 	alone = !atomic_fetch_add(&n_open[device], 1);
 	before.serial = atomic_fetch_add(&n_begun[device], 1) + 1;
 	before.n_changes = events_n_changes();
-	if (alone && wanted && is_wanted()) {
+	/* Looked up only now: whoever made the context alone has said so before its call ended. */
+	if (alone && !(primary && contexts_get_primary(device)) && is_wanted()) {
 		session_thread.depth++;
 		before.reading = nvml_read(device);
 		session_thread.depth--;

@@ -33,8 +33,9 @@ struct measurement measure_begin(void);
 void measure_end(const struct call *call, const struct measurement *before, enum vt_cause cause);
 
 /* The same for a call that makes a context, where the driver cannot be asked: by NVML. Also notes
- * what others use. Only if wanted, otherwise nothing is read. */
-struct context_measurement measure_context_begin(int device, bool wanted);
+ * what others use. Nothing is read for a primary context that is there already. Calls that overlap
+ * on a device are not measured. */
+struct context_measurement measure_context_begin(int device, bool primary);
 void measure_context_end(
 	const struct call *call, int device, const struct context_measurement *before);
 

@@ -65,7 +65,8 @@ static bool format_uuid(int device, char *out, size_t size)
 		return false;
 	used = (size_t)snprintf(out, size, "GPU-");
 	for (int i = 0; i < 16 && used < size; i++)
-		used += (size_t)snprintf(out + used, size - used, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+		used += (size_t)snprintf(out + used, size - used, "%s%02x",
+			i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
 			(unsigned char)uuid.bytes[i]);
 	return true;
 }
@@ -78,8 +79,8 @@ struct nvml_reading nvml_read(int device)
 	char uuid[64];
 	void *handle;
 
-	if (is_usable() && format_uuid(device, uuid, sizeof(uuid)) && !nvml.by_uuid(uuid, &handle) &&
-		!nvml.memory(handle, &memory))
+	if (is_usable() && format_uuid(device, uuid, sizeof(uuid)) &&
+		!nvml.by_uuid(uuid, &handle) && !nvml.memory(handle, &memory))
 		reading = (struct nvml_reading){true, memory.used};
 	errno = saved;
 	return reading;

@@ -150,8 +150,7 @@ static void ask_in_use(int device)
 	if (current)
 		note_pool(current, device);
 	for (unsigned int i = 0; i < MAX_POOLS; i++) {
-		CUmemoryPool pool =
-			atomic_load(&in_use.pools[i].pool);
+		CUmemoryPool pool = atomic_load(&in_use.pools[i].pool);
 
 		if (pool && device_of_slot(i) == device)
 			ask_pool(pool, device);

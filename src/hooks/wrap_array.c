@@ -1,11 +1,12 @@
 #include "hooks/wrap.h"
 
 /*
- * What an array takes. The driver tells for arrays whose memory is mapped later; for all others it is counted from the
- * descriptor, without the padding the driver may add.
+ * What an array takes. The driver tells for arrays whose memory is mapped later; for all others it
+ * is counted from the descriptor, without the padding the driver may add.
  */
 
-/* Bits of one texel; 0 for planar formats, whose layout is the driver's own. Block-compressed: a block of 4 x 4 texels. */
+/* Bits of one texel; 0 for planar formats, whose layout is the driver's own. Block-compressed: a
+ * block of 4 x 4 texels. */
 static uint64_t texel_bits(unsigned int format, unsigned int channels)
 {
 	switch (format) {
@@ -85,9 +86,11 @@ static bool may_ask(const struct call *call)
 	return !call->result && call->device >= 0 && !sample_captures_open();
 }
 
-static void note_array(const struct call *call, CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR_v2 *array)
+static void note_array(
+	const struct call *call, CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR_v2 *array)
 {
-	__typeof__(&cuArrayGetMemoryRequirements) get = DRIVER_ORIGINAL(cuArrayGetMemoryRequirements);
+	__typeof__(&cuArrayGetMemoryRequirements) get =
+		DRIVER_ORIGINAL(cuArrayGetMemoryRequirements);
 	CUDA_ARRAY_MEMORY_REQUIREMENTS told = {0};
 	uint64_t bytes = counted_bytes(array, 1);
 
@@ -145,12 +148,13 @@ CUresult CUDAAPI cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR
 CUresult CUDAAPI cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
 	FORWARD(cuArray3DCreate_v2, pHandle, pAllocateArray);
-	note_array(&call, pHandle, pAllocateArray ? pAllocateArray : &(CUDA_ARRAY3D_DESCRIPTOR_v2){0});
+	note_array(
+		&call, pHandle, pAllocateArray ? pAllocateArray : &(CUDA_ARRAY3D_DESCRIPTOR_v2){0});
 	return LEAVE_SAMPLED();
 }
 
-CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
-	unsigned int numMipmapLevels)
+CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
+	const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels)
 {
 	__typeof__(&cuMipmappedArrayGetMemoryRequirements) get;
 	CUDA_ARRAY_MEMORY_REQUIREMENTS told = {0};

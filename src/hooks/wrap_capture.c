@@ -1,6 +1,7 @@
 #include "hooks/wrap.h"
 
-/* Counted whether or not the call is recorded: while a capture is open no CUDA call of ours may be made. */
+/* Counted whether or not the call is recorded: while a capture is open no CUDA call of ours may be
+ * made. */
 static void note_begin(const struct call *call, CUstream stream)
 {
 	if (!call->result)
@@ -45,19 +46,22 @@ CUresult CUDAAPI cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureM
 }
 
 #if CUDA_VERSION >= 12030
-CUresult CUDAAPI cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-	const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
+CUresult CUDAAPI cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+	size_t numDependencies, CUstreamCaptureMode mode)
 {
-	FORWARD(cuStreamBeginCaptureToGraph, hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
+	FORWARD(cuStreamBeginCaptureToGraph, hStream, hGraph, dependencies, dependencyData,
+		numDependencies, mode);
 	note_begin(&call, hStream);
 	return LEAVE();
 }
 
-CUresult CUDAAPI cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-	const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
+CUresult CUDAAPI cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+	size_t numDependencies, CUstreamCaptureMode mode)
 {
-	FORWARD(cuStreamBeginCaptureToGraph_ptsz, hStream, hGraph, dependencies, dependencyData, numDependencies,
-		mode);
+	FORWARD(cuStreamBeginCaptureToGraph_ptsz, hStream, hGraph, dependencies, dependencyData,
+		numDependencies, mode);
 	note_begin(&call, hStream);
 	return LEAVE();
 }

@@ -1,6 +1,7 @@
 #include "hooks/wrap.h"
 
-/* Code and static variables take device memory when they are loaded, or, with lazy loading, when first used. */
+/* Code and static variables take device memory when they are loaded, or, with lazy loading, when
+ * first used. */
 
 CUresult CUDAAPI cuModuleLoad(CUmodule *module, const char *fname)
 {
@@ -14,8 +15,8 @@ CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image)
 	return LEAVE_MEASURED(VT_CAUSE_MODULES);
 }
 
-CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options_,
-	void **optionValues)
+CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
+	CUjit_option *options_, void **optionValues)
 {
 	FORWARD_MEASURED(cuModuleLoadDataEx, module, image, numOptions, options_, optionValues);
 	return LEAVE_MEASURED(VT_CAUSE_MODULES);
@@ -41,20 +42,20 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const cha
 
 #if CUDA_VERSION >= 12000
 CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
-	void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
-	unsigned int numLibraryOptions)
+	void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+	void **libraryOptionValues, unsigned int numLibraryOptions)
 {
-	FORWARD_MEASURED(cuLibraryLoadData, library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions,
-		libraryOptionValues, numLibraryOptions);
+	FORWARD_MEASURED(cuLibraryLoadData, library, code, jitOptions, jitOptionsValues,
+		numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions);
 	return LEAVE_MEASURED(VT_CAUSE_MODULES);
 }
 
-CUresult CUDAAPI cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
-	void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
-	unsigned int numLibraryOptions)
+CUresult CUDAAPI cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
+	CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
+	CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions)
 {
-	FORWARD_MEASURED(cuLibraryLoadFromFile, library, fileName, jitOptions, jitOptionsValues, numJitOptions,
-		libraryOptions, libraryOptionValues, numLibraryOptions);
+	FORWARD_MEASURED(cuLibraryLoadFromFile, library, fileName, jitOptions, jitOptionsValues,
+		numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions);
 	return LEAVE_MEASURED(VT_CAUSE_MODULES);
 }
 

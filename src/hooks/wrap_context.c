@@ -8,8 +8,7 @@ CUresult CUDAAPI cuInit(unsigned int Flags)
 
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
-	bool is_first = !contexts_get_primary(dev);
-	struct context_measurement before = measure_context_begin(dev, is_first);
+	struct context_measurement before = measure_context_begin(dev, true);
 	struct context_info context = {0, dev};
 
 	FORWARD(cuDevicePrimaryCtxRetain, pctx, dev);
@@ -71,7 +70,7 @@ static void note_created(struct call *call, CUcontext *pctx, CUdevice dev)
 
 CUresult CUDAAPI cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-	struct context_measurement before = measure_context_begin(dev, true);
+	struct context_measurement before = measure_context_begin(dev, false);
 
 	FORWARD(cuCtxCreate, pctx, flags, dev);
 	note_created(&call, pctx, dev);
@@ -81,7 +80,7 @@ CUresult CUDAAPI cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-	struct context_measurement before = measure_context_begin(dev, true);
+	struct context_measurement before = measure_context_begin(dev, false);
 
 	FORWARD(cuCtxCreate_v2, pctx, flags, dev);
 	note_created(&call, pctx, dev);
@@ -92,7 +91,7 @@ CUresult CUDAAPI cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice de
 CUresult CUDAAPI cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
 	unsigned int flags, CUdevice dev)
 {
-	struct context_measurement before = measure_context_begin(dev, true);
+	struct context_measurement before = measure_context_begin(dev, false);
 
 	FORWARD(cuCtxCreate_v3, pctx, paramsArray, numParams, flags, dev);
 	note_created(&call, pctx, dev);
@@ -104,7 +103,7 @@ CUresult CUDAAPI cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArra
 CUresult CUDAAPI cuCtxCreate_v4(
 	CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
-	struct context_measurement before = measure_context_begin(dev, true);
+	struct context_measurement before = measure_context_begin(dev, false);
 
 	FORWARD(cuCtxCreate_v4, pctx, ctxCreateParams, flags, dev);
 	note_created(&call, pctx, dev);

@@ -1,11 +1,14 @@
 #include "hooks/wrap.h"
 
 /*
- * With lazy loading, the default since CUDA 12, a kernel's code takes device memory when it is first launched. Only that first
- * launch is measured; all others go straight through, for a few nanoseconds.
+ * With lazy loading, the default since CUDA 12, a kernel's code takes device memory when it is
+ * first launched. Only that first launch is measured; all others go straight through, for a few
+ * nanoseconds.
  */
 
-#define N_SLOTS 16384u /* more kernels than this are taken for launched: their code is then unexplained memory */
+#define N_SLOTS                                                                                    \
+	16384u /* more kernels than this are taken for launched: their code is then unexplained    \
+		  memory */
 #define N_TRIES 16u
 
 static _Atomic(CUfunction) launched[N_SLOTS];
@@ -22,7 +25,8 @@ static bool was_launched(CUfunction function)
 	size_t slot = slot_of(function);
 
 	for (unsigned int i = 0; i < N_TRIES; i++) {
-		CUfunction there = atomic_load_explicit(&launched[(slot + i) % N_SLOTS], memory_order_relaxed);
+		CUfunction there =
+			atomic_load_explicit(&launched[(slot + i) % N_SLOTS], memory_order_relaxed);
 
 		if (there == function)
 			return true;
@@ -39,7 +43,8 @@ static void note_launched(CUfunction function)
 	for (unsigned int i = 0; i < N_TRIES; i++) {
 		CUfunction there = NULL;
 
-		if (atomic_compare_exchange_strong(&launched[(slot + i) % N_SLOTS], &there, function) ||
+		if (atomic_compare_exchange_strong(
+			    &launched[(slot + i) % N_SLOTS], &there, function) ||
 			there == function)
 			return;
 	}
@@ -70,7 +75,9 @@ LAUNCH(cuLaunchKernel, f, (CUfunction f, GRID, void **extra), f, GRID_ARGUMENTS,
 LAUNCH(cuLaunchKernel_ptsz, f, (CUfunction f, GRID, void **extra), f, GRID_ARGUMENTS, extra)
 LAUNCH(cuLaunchCooperativeKernel, f, (CUfunction f, GRID), f, GRID_ARGUMENTS)
 LAUNCH(cuLaunchCooperativeKernel_ptsz, f, (CUfunction f, GRID), f, GRID_ARGUMENTS)
-LAUNCH(cuLaunchKernelEx, f, (const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra), config, f,
+LAUNCH(cuLaunchKernelEx, f,
+	(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra), config, f,
 	kernelParams, extra)
-LAUNCH(cuLaunchKernelEx_ptsz, f, (const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra), config,
-	f, kernelParams, extra)
+LAUNCH(cuLaunchKernelEx_ptsz, f,
+	(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra), config, f,
+	kernelParams, extra)

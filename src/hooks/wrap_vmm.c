@@ -1,8 +1,8 @@
 #include "hooks/wrap.h"
 #include "record/notes.h"
 
-CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
-	unsigned long long flags)
+CUresult CUDAAPI cuMemAddressReserve(
+	CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
 {
 	FORWARD(cuMemAddressReserve, ptr, size, alignment, addr, flags);
 	event_reserve(&call, OUT(ptr), size);
@@ -16,8 +16,8 @@ CUresult CUDAAPI cuMemAddressFree(CUdeviceptr ptr, size_t size)
 	return LEAVE();
 }
 
-CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
-	unsigned long long flags)
+CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	FORWARD(cuMemCreate, handle, size, prop, flags);
 	event_handle_create(&call, OUT(handle), size, prop ? wrap_device_of(&prop->location) : -1,
@@ -32,8 +32,8 @@ CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle)
 	return LEAVE_SAMPLED();
 }
 
-CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-	unsigned long long flags)
+CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
+	CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	FORWARD(cuMemMap, ptr, size, offset, handle, flags);
 	event_map(&call, ptr, size, offset, handle);
@@ -47,7 +47,8 @@ CUresult CUDAAPI cuMemUnmap(CUdeviceptr ptr, size_t size)
 	return LEAVE_SAMPLED();
 }
 
-CUresult CUDAAPI cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
+CUresult CUDAAPI cuMemSetAccess(
+	CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
 	FORWARD(cuMemSetAccess, ptr, size, desc, count);
 	for (size_t i = 0; !call.result && i < count; i++)
@@ -63,8 +64,8 @@ CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handl
 }
 
 /* Neither the device nor the size is told; both belong to whoever made the memory. */
-CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
-	CUmemAllocationHandleType shHandleType)
+CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+	void *osHandle, CUmemAllocationHandleType shHandleType)
 {
 	FORWARD(cuMemImportFromShareableHandle, handle, osHandle, shHandleType);
 	event_handle_create(&call, OUT(handle), 0, -1, 0, VT_SHARING_IMPORTED);
@@ -72,17 +73,20 @@ CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ha
 }
 
 #if CUDA_VERSION >= 12010
-CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop)
+CUresult CUDAAPI cuMulticastCreate(
+	CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop)
 {
 	FORWARD(cuMulticastCreate, mcHandle, prop);
-	event_handle_create(&call, OUT(mcHandle), prop ? prop->size : 0, -1, 0, VT_SHARING_MULTICAST);
+	event_handle_create(
+		&call, OUT(mcHandle), prop ? prop->size : 0, -1, 0, VT_SHARING_MULTICAST);
 	return LEAVE();
 }
 #endif
 
-/* The descriptors name tiles, not bytes, and an unmapping does not name the memory: what such a mapping keeps alive cannot be
- * followed, and the report says so. */
-CUresult CUDAAPI cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
+/* The descriptors name tiles, not bytes, and an unmapping does not name the memory: what such a
+ * mapping keeps alive cannot be followed, and the report says so. */
+CUresult CUDAAPI cuMemMapArrayAsync(
+	CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {
 	FORWARD(cuMemMapArrayAsync, mapInfoList, count, hStream);
 	if (!call.result)
@@ -90,7 +94,8 @@ CUresult CUDAAPI cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int co
 	return LEAVE();
 }
 
-CUresult CUDAAPI cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
+CUresult CUDAAPI cuMemMapArrayAsync_ptsz(
+	CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {
 	FORWARD(cuMemMapArrayAsync_ptsz, mapInfoList, count, hStream);
 	if (!call.result)

@@ -35,7 +35,8 @@ void *arena_alloc_forever(struct arena *arena, size_t bytes)
 
 static unsigned int size_class(size_t bytes)
 {
-	return bytes <= ALIGN ? 4 : (unsigned int)(64 - __builtin_clzll((unsigned long long)bytes - 1));
+	return bytes <= ALIGN ? 4
+			      : (unsigned int)(64 - __builtin_clzll((unsigned long long)bytes - 1));
 }
 
 void *arena_alloc(struct arena *arena, size_t bytes)

@@ -1,6 +1,7 @@
 /*
- * The recorder's own memory: taken from the kernel in blocks, never from the process's malloc. Freed pieces are kept by
- * power-of-two size and used again. Not locked: an arena belongs to whatever lock guards its table.
+ * The recorder's own memory: taken from the kernel in blocks, never from the process's malloc.
+ * Freed pieces are kept by power-of-two size and used again. Not locked: an arena belongs to
+ * whatever lock guards its table.
  */
 #ifndef VRAMTRACE_RECORD_ARENA_H
 #define VRAMTRACE_RECORD_ARENA_H
@@ -12,10 +13,12 @@
 struct arena {
 	char *at;
 	size_t left;
-	void *idle[ARENA_CLASSES]; /* freed pieces of 1 << i bytes, linked through their first word */
+	void *idle[ARENA_CLASSES]; /* freed pieces of 1 << i bytes, linked through their first word
+				    */
 };
 
-/* bytes of memory, 16-byte aligned, not cleared. NULL when the kernel has none. Sizes are rounded up to powers of two. */
+/* bytes of memory, 16-byte aligned, not cleared. NULL when the kernel has none. Sizes are rounded
+ * up to powers of two. */
 void *arena_alloc(struct arena *arena, size_t bytes);
 
 /* Gives back a piece that was asked for with the same bytes. */

@@ -75,7 +75,8 @@ static struct vt_lane *begin(const struct call *call)
 	if (!call->recorded)
 		return NULL;
 	if (!session_is_on()) {
-		/* A call that the driver refuses says nothing yet, unless the device is full from the start. */
+		/* A call that the driver refuses says nothing yet, unless the device is full from
+		 * the start. */
 		if (!call->result || call->result == VT_RESULT_OUT_OF_MEMORY)
 			session_start(call->start_ns);
 		if (!session_is_on())
@@ -106,7 +107,8 @@ static uint64_t current_stack(struct vt_lane *lane, uint64_t time_ns)
 	return record.stack_id;
 }
 
-static void put_failure(const struct call *call, struct vt_lane *lane, enum vt_kind kind, int device, uint64_t bytes)
+static void put_failure(const struct call *call, struct vt_lane *lane, enum vt_kind kind,
+	int device, uint64_t bytes)
 {
 	struct vt_rec_failure record = {
 		.time_ns = since_start(call->end_ns),
@@ -123,8 +125,8 @@ static void put_failure(const struct call *call, struct vt_lane *lane, enum vt_k
 	vt_put_failure(lane, &record);
 }
 
-void event_alloc(const struct call *call, enum vt_kind kind, uint64_t address, uint64_t bytes, uint64_t stream,
-	uint64_t pool)
+void event_alloc(const struct call *call, enum vt_kind kind, uint64_t address, uint64_t bytes,
+	uint64_t stream, uint64_t pool)
 {
 	bool on_host = kind == VT_KIND_PINNED || kind == VT_KIND_REGISTERED;
 	struct vt_lane *lane = begin(call);
@@ -152,7 +154,8 @@ void event_alloc(const struct call *call, enum vt_kind kind, uint64_t address, u
 	};
 	vt_put_alloc(lane, &record);
 	count_change();
-	live_add(kind == VT_KIND_ARRAY ? LIVE_HANDLES : LIVE_MEMORY, address, bytes, kind, record.stack_id, record.time_ns);
+	live_add(kind == VT_KIND_ARRAY ? LIVE_HANDLES : LIVE_MEMORY, address, bytes, kind,
+		record.stack_id, record.time_ns);
 }
 
 void event_free(const struct call *call, enum vt_kind kind, uint64_t address, uint64_t stream)
@@ -177,7 +180,8 @@ void event_free(const struct call *call, enum vt_kind kind, uint64_t address, ui
 	vt_put_free(lane, &record);
 	count_change();
 	if (!call->result)
-		live_remove(kind == VT_KIND_ARRAY ? LIVE_HANDLES : LIVE_MEMORY, address, record.time_ns);
+		live_remove(kind == VT_KIND_ARRAY ? LIVE_HANDLES : LIVE_MEMORY, address,
+			record.time_ns);
 }
 
 void event_copy(const struct call *call, const struct event_copy *copy)
@@ -206,7 +210,8 @@ void event_copy(const struct call *call, const struct event_copy *copy)
 	vt_put_copy(lane, &record);
 }
 
-void event_set(const struct call *call, unsigned int flags, uint64_t dst, uint64_t bytes, uint64_t stream)
+void event_set(
+	const struct call *call, unsigned int flags, uint64_t dst, uint64_t bytes, uint64_t stream)
 {
 	struct vt_lane *lane = options.copies ? begin(call) : NULL;
 	struct vt_rec_set record;
@@ -264,8 +269,8 @@ void event_unreserve(const struct call *call, uint64_t address, uint64_t bytes)
 	vt_put_unreserve(lane, &record);
 }
 
-void event_handle_create(const struct call *call, uint64_t handle, uint64_t bytes, int device, unsigned int location,
-	enum vt_sharing sharing)
+void event_handle_create(const struct call *call, uint64_t handle, uint64_t bytes, int device,
+	unsigned int location, enum vt_sharing sharing)
 {
 	struct vt_lane *lane = begin(call);
 	struct vt_rec_handle_create record;
@@ -273,7 +278,8 @@ void event_handle_create(const struct call *call, uint64_t handle, uint64_t byte
 	if (!lane)
 		return;
 	if (call->result) {
-		put_failure(call, lane, sharing == VT_SHARING_OWN ? VT_KIND_VMM : VT_KIND_SHARED, device, bytes);
+		put_failure(call, lane, sharing == VT_SHARING_OWN ? VT_KIND_VMM : VT_KIND_SHARED,
+			device, bytes);
 		return;
 	}
 	record = (struct vt_rec_handle_create){
@@ -330,7 +336,8 @@ void event_handle_release(const struct call *call, uint64_t handle)
 		live_remove(LIVE_HANDLES, handle, record.time_ns);
 }
 
-void event_map(const struct call *call, uint64_t address, uint64_t bytes, uint64_t offset, uint64_t handle)
+void event_map(
+	const struct call *call, uint64_t address, uint64_t bytes, uint64_t offset, uint64_t handle)
 {
 	struct vt_lane *lane = begin(call);
 	struct vt_rec_map record;
@@ -368,7 +375,8 @@ void event_unmap(const struct call *call, uint64_t address, uint64_t bytes)
 	vt_put_unmap(lane, &record);
 }
 
-void event_access(const struct call *call, uint64_t address, uint64_t bytes, int device, unsigned int flags)
+void event_access(
+	const struct call *call, uint64_t address, uint64_t bytes, int device, unsigned int flags)
 {
 	struct vt_lane *lane = begin(call);
 	struct vt_rec_access record;
@@ -387,7 +395,8 @@ void event_access(const struct call *call, uint64_t address, uint64_t bytes, int
 	vt_put_access(lane, &record);
 }
 
-void event_pool(const struct call *call, enum vt_pool_action action, uint64_t pool, int device, uint64_t value)
+void event_pool(const struct call *call, enum vt_pool_action action, uint64_t pool, int device,
+	uint64_t value)
 {
 	bool begins = action == VT_POOL_CREATE || action == VT_POOL_IMPORT;
 	struct vt_lane *lane = begin(call);
@@ -402,14 +411,16 @@ void event_pool(const struct call *call, enum vt_pool_action action, uint64_t po
 		.pool = pool,
 		.device = device,
 		.value = value,
-		.stack_id = current_stack(lane, since_start(begins ? call->end_ns : call->start_ns)),
+		.stack_id =
+			current_stack(lane, since_start(begins ? call->end_ns : call->start_ns)),
 		.result = (uint64_t)call->result,
 	};
 	vt_put_pool(lane, &record);
 	count_change();
 }
 
-void event_graph_alloc(const struct call *call, uint64_t graph, int device, uint64_t address, uint64_t bytes)
+void event_graph_alloc(
+	const struct call *call, uint64_t graph, int device, uint64_t address, uint64_t bytes)
 {
 	struct vt_lane *lane = begin(call);
 	struct vt_rec_graph_alloc record;
@@ -447,8 +458,8 @@ void event_graph_free(const struct call *call, uint64_t graph, uint64_t address)
 	vt_put_graph_free(lane, &record);
 }
 
-void event_graph(const struct call *call, enum vt_graph_action action, uint64_t graph, uint64_t exec, int device,
-	uint64_t stream)
+void event_graph(const struct call *call, enum vt_graph_action action, uint64_t graph,
+	uint64_t exec, int device, uint64_t stream)
 {
 	struct vt_lane *lane = begin(call);
 	struct vt_rec_graph record;
@@ -473,8 +484,8 @@ void event_graph(const struct call *call, enum vt_graph_action action, uint64_t 
 	count_change();
 }
 
-void event_migrate(const struct call *call, enum vt_migrate_action action, uint64_t address, uint64_t bytes, int device,
-	uint64_t stream)
+void event_migrate(const struct call *call, enum vt_migrate_action action, uint64_t address,
+	uint64_t bytes, int device, uint64_t stream)
 {
 	struct vt_lane *lane = options.copies ? begin(call) : NULL;
 	struct vt_rec_migrate record;
@@ -516,7 +527,8 @@ void event_untracked(const struct call *call, enum vt_cause cause, int device, i
 	vt_put_untracked(lane, &record);
 }
 
-void event_context(const struct call *call, enum vt_context_action action, unsigned int context_id, int device)
+void event_context(
+	const struct call *call, enum vt_context_action action, unsigned int context_id, int device)
 {
 	bool begins = action == VT_CONTEXT_CREATE || action == VT_CONTEXT_RETAIN;
 	struct vt_lane *lane = begin(call);
@@ -617,7 +629,8 @@ void event_driver(unsigned int version, const char *path)
 		vt_put_driver(lane, &record);
 }
 
-void event_device(unsigned int ordinal, const char *name, const void *uuid, uint64_t total_bytes, uint64_t page_bytes)
+void event_device(unsigned int ordinal, const char *name, const void *uuid, uint64_t total_bytes,
+	uint64_t page_bytes)
 {
 	struct vt_lane *lane = session_lane(session_clock_ns());
 	struct vt_rec_device record = {

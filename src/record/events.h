@@ -1,6 +1,7 @@
 /*
- * From an intercepted call to a record. A wrapper fills a struct call around the real call and hands it to one event_*
- * function; what a record needs beyond that (time, stack, thread) is added here.
+ * From an intercepted call to a record. A wrapper fills a struct call around the real call and
+ * hands it to one event_* function; what a record needs beyond that (time, stack, thread) is added
+ * here.
  */
 #ifndef VRAMTRACE_RECORD_EVENTS_H
 #define VRAMTRACE_RECORD_EVENTS_H
@@ -14,15 +15,15 @@
 
 /* One intercepted call. Lives on the wrapper's stack. */
 struct call {
-	unsigned int api;      /* row in a hook table */
-	const char *name;      /* of that row */
-	bool recorded;	       /* outermost call of this thread, and the recorder is on */
-	int result;	       /* CUresult */
-	int saved_errno;       /* as the real call left it */
-	int device;	       /* of the context current to this thread, -1 unknown */
+	unsigned int api;	 /* row in a hook table */
+	const char *name;	 /* of that row */
+	bool recorded;		 /* outermost call of this thread, and the recorder is on */
+	int result;		 /* CUresult */
+	int saved_errno;	 /* as the real call left it */
+	int device;		 /* of the context current to this thread, -1 unknown */
 	unsigned int context_id; /* of that context, 0 unknown */
-	uint64_t start_ns;     /* CLOCK_MONOTONIC before the real call */
-	uint64_t end_ns;       /* and after it */
+	uint64_t start_ns;	 /* CLOCK_MONOTONIC before the real call */
+	uint64_t end_ns;	 /* and after it */
 };
 
 static inline void call_enter(struct call *call)
@@ -48,10 +49,11 @@ static inline void call_leave(const struct call *call)
 	errno = call->saved_errno;
 }
 
-/* Each writes one record if call->recorded, and nothing else. Of out-parameters only those of successful calls are given.
- * A failed allocation becomes a `failure`; address and handles are then not looked at. */
-void event_alloc(const struct call *call, enum vt_kind kind, uint64_t address, uint64_t bytes, uint64_t stream,
-	uint64_t pool);
+/* Each writes one record if call->recorded, and nothing else. Of out-parameters only those of
+ * successful calls are given. A failed allocation becomes a `failure`; address and handles are then
+ * not looked at. */
+void event_alloc(const struct call *call, enum vt_kind kind, uint64_t address, uint64_t bytes,
+	uint64_t stream, uint64_t pool);
 void event_free(const struct call *call, enum vt_kind kind, uint64_t address, uint64_t stream);
 
 /* One copy: linear when rows is 0. */
@@ -64,28 +66,35 @@ struct event_copy {
 	uint64_t stream;
 };
 void event_copy(const struct call *call, const struct event_copy *copy);
-void event_set(const struct call *call, unsigned int flags, uint64_t dst, uint64_t bytes, uint64_t stream);
+void event_set(
+	const struct call *call, unsigned int flags, uint64_t dst, uint64_t bytes, uint64_t stream);
 void event_reserve(const struct call *call, uint64_t address, uint64_t bytes);
 void event_unreserve(const struct call *call, uint64_t address, uint64_t bytes);
-void event_handle_create(const struct call *call, uint64_t handle, uint64_t bytes, int device, unsigned int location,
-	enum vt_sharing sharing);
+void event_handle_create(const struct call *call, uint64_t handle, uint64_t bytes, int device,
+	unsigned int location, enum vt_sharing sharing);
 void event_handle_retain(const struct call *call, uint64_t handle, uint64_t address);
 void event_handle_release(const struct call *call, uint64_t handle);
-void event_map(const struct call *call, uint64_t address, uint64_t bytes, uint64_t offset, uint64_t handle);
+void event_map(const struct call *call, uint64_t address, uint64_t bytes, uint64_t offset,
+	uint64_t handle);
 void event_unmap(const struct call *call, uint64_t address, uint64_t bytes);
-void event_access(const struct call *call, uint64_t address, uint64_t bytes, int device, unsigned int flags);
-void event_context(const struct call *call, enum vt_context_action action, unsigned int context_id, int device);
+void event_access(
+	const struct call *call, uint64_t address, uint64_t bytes, int device, unsigned int flags);
+void event_context(const struct call *call, enum vt_context_action action, unsigned int context_id,
+	int device);
 void event_capture(const struct call *call, bool begin, uint64_t stream);
-void event_pool(const struct call *call, enum vt_pool_action action, uint64_t pool, int device, uint64_t value);
-void event_graph_alloc(const struct call *call, uint64_t graph, int device, uint64_t address, uint64_t bytes);
+void event_pool(const struct call *call, enum vt_pool_action action, uint64_t pool, int device,
+	uint64_t value);
+void event_graph_alloc(
+	const struct call *call, uint64_t graph, int device, uint64_t address, uint64_t bytes);
 void event_graph_free(const struct call *call, uint64_t graph, uint64_t address);
-void event_graph(const struct call *call, enum vt_graph_action action, uint64_t graph, uint64_t exec, int device,
-	uint64_t stream);
-void event_migrate(const struct call *call, enum vt_migrate_action action, uint64_t address, uint64_t bytes, int device,
-	uint64_t stream);
+void event_graph(const struct call *call, enum vt_graph_action action, uint64_t graph,
+	uint64_t exec, int device, uint64_t stream);
+void event_migrate(const struct call *call, enum vt_migrate_action action, uint64_t address,
+	uint64_t bytes, int device, uint64_t stream);
 void event_untracked(const struct call *call, enum vt_cause cause, int device, int64_t taken_bytes);
 
-/* How often device memory came or went, by any thread: tells whether a measurement was disturbed. */
+/* How often device memory came or went, by any thread: tells whether a measurement was disturbed.
+ */
 uint64_t events_n_changes(void);
 
 /* These describe; they need no stack. device_uuid is 16 bytes. */
@@ -94,7 +103,8 @@ void event_pool_memory(int device, uint64_t pool, uint64_t reserved_bytes, uint6
 void event_graph_memory(int device, uint64_t reserved_bytes, uint64_t used_bytes);
 void event_others(int device, uint64_t used_bytes);
 void event_driver(unsigned int version, const char *path);
-void event_device(unsigned int ordinal, const char *name, const void *uuid, uint64_t total_bytes, uint64_t page_bytes);
+void event_device(unsigned int ordinal, const char *name, const void *uuid, uint64_t total_bytes,
+	uint64_t page_bytes);
 
 /* In a forked child: its own trace names its own entry points. */
 void events_forget(void);

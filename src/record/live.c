@@ -33,7 +33,8 @@ static struct shard *shard_of(enum live_space space, uint64_t key)
 	return &shards[space][(key * 0x9e3779b97f4a7c15u) >> 58];
 }
 
-/* Host and managed memory is not the device's, shared memory is another's: the line at exit is about the device. */
+/* Host and managed memory is not the device's, shared memory is another's: the line at exit is
+ * about the device. */
 static bool on_device(enum vt_kind kind)
 {
 	return kind != VT_KIND_PINNED && kind != VT_KIND_REGISTERED && kind != VT_KIND_MANAGED &&
@@ -46,7 +47,8 @@ static void count_added(const struct live_entry *entry)
 
 	if (!on_device(entry->kind))
 		return;
-	now = atomic_fetch_add_explicit(&live_bytes, entry->bytes, memory_order_relaxed) + entry->bytes;
+	now = atomic_fetch_add_explicit(&live_bytes, entry->bytes, memory_order_relaxed) +
+	      entry->bytes;
 	atomic_fetch_add_explicit(&n_live, 1, memory_order_relaxed);
 	peak = atomic_load_explicit(&peak_bytes, memory_order_relaxed);
 	while (now > peak && !atomic_compare_exchange_weak_explicit(&peak_bytes, &peak, now,
@@ -62,8 +64,8 @@ static void count_removed(const struct live_entry *entry)
 	atomic_fetch_sub_explicit(&n_live, 1, memory_order_relaxed);
 }
 
-void live_add(enum live_space space, uint64_t key, uint64_t bytes, enum vt_kind kind, uint64_t stack_id,
-	uint64_t time_ns)
+void live_add(enum live_space space, uint64_t key, uint64_t bytes, enum vt_kind kind,
+	uint64_t stack_id, uint64_t time_ns)
 {
 	struct shard *shard = shard_of(space, key);
 	struct arena *arena = &shard->arena;
@@ -142,5 +144,6 @@ void live_format_bytes(char *out, size_t size, uint64_t bytes)
 	}
 	for (; tenths >= 10240 && unit < 3; unit++)
 		tenths /= 1024;
-	snprintf(out, size, "%u.%u %s", (unsigned int)(tenths / 10), (unsigned int)(tenths % 10), units[unit]);
+	snprintf(out, size, "%u.%u %s", (unsigned int)(tenths / 10), (unsigned int)(tenths % 10),
+		units[unit]);
 }

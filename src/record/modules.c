@@ -44,7 +44,8 @@ static struct vt_text find_build_id(const struct dl_phdr_info *info)
 			continue;
 		while ((size_t)(end - p) >= sizeof(ElfW(Nhdr))) {
 			const ElfW(Nhdr) *note = (const void *)p;
-			size_t name = (note->n_namesz + 3u) & ~3u, bytes = (note->n_descsz + 3u) & ~3u;
+			size_t name = (note->n_namesz + 3u) & ~3u,
+			       bytes = (note->n_descsz + 3u) & ~3u;
 			const char *desc = p + sizeof(*note) + name;
 
 			if ((size_t)(end - p) < sizeof(*note) + name + bytes)
@@ -122,7 +123,8 @@ static const char *absolute_path(const char *path, char *out, size_t size)
 	return out;
 }
 
-static void write_module(const struct scan *scan, const struct dl_phdr_info *info, uint64_t start, uint64_t end)
+static void write_module(
+	const struct scan *scan, const struct dl_phdr_info *info, uint64_t start, uint64_t end)
 {
 	struct vt_rec_module record = {
 		.time_ns = scan->time_ns, .bias = info->dlpi_addr, .start = start, .end = end};
@@ -146,7 +148,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
 	(void)size;
 	if (scan->first) {
 		scan->first = false;
-		scan->unchanged = known.n_scans && info->dlpi_adds == known.adds && info->dlpi_subs == known.subs;
+		scan->unchanged = known.n_scans && info->dlpi_adds == known.adds &&
+				  info->dlpi_subs == known.subs;
 		if (scan->unchanged)
 			return 1;
 		known.adds = info->dlpi_adds;

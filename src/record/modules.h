@@ -1,4 +1,5 @@
-/* The objects mapped into the process, written to the trace when first seen: what turns addresses into names later. */
+/* The objects mapped into the process, written to the trace when first seen: what turns addresses
+ * into names later. */
 #ifndef VRAMTRACE_RECORD_MODULES_H
 #define VRAMTRACE_RECORD_MODULES_H
 
@@ -6,8 +7,8 @@
 
 struct vt_lane;
 
-/* Writes the modules that were loaded since the last call, as seen at time_ns (of the trace). Cheap when nothing was. Takes
- * the loader's lock: call it with no lock held. */
+/* Writes the modules that were loaded since the last call, as seen at time_ns (of the trace). Cheap
+ * when nothing was. Takes the loader's lock: call it with no lock held. */
 void modules_update(struct vt_lane *lane, uint64_t time_ns);
 
 /* In a forked child. */

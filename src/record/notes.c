@@ -21,8 +21,9 @@ static const char *const texts[N_NOTES] = {
 	[NOTE_BYPASSED] = "the driver was reached past its hooks: allocations are known only from "
 			  "the calls of the runtime, and "
 			  "copies are missing",
-	[NOTE_SPARSE] = "memory was mapped into sparse arrays: it is counted as long as its handle is "
-			"held, not as long as it is mapped",
+	[NOTE_SPARSE] =
+		"memory was mapped into sparse arrays: it is counted as long as its handle is "
+		"held, not as long as it is mapped",
 };
 
 static void write_text(const char *text)

@@ -69,7 +69,8 @@ static void read_stack(const char *name, const char *value)
 	else if (!strcmp(value, "none") || !strcmp(value, "python"))
 		options.native_stacks = false;
 	else
-		complain("vramtrace: %s=%.64s: use both, python, native or none; using both\n", name, value);
+		complain("vramtrace: %s=%.64s: use both, python, native or none; using both\n",
+			name, value);
 }
 
 static void read_copies(const char *name, const char *value)
@@ -95,8 +96,8 @@ static void read_deepbind(const char *name, const char *value)
 static void read_layers(const char *name, const char *value)
 {
 	if (strcmp(value, "driver") && strcmp(value, "driver,torch"))
-		complain("vramtrace: %s=%.64s: use driver or driver,torch; using driver,torch\n", name,
-			value);
+		complain("vramtrace: %s=%.64s: use driver or driver,torch; using driver,torch\n",
+			name, value);
 }
 
 static void read_depth(const char *name, const char *value)
@@ -117,7 +118,8 @@ static void read_max_size(const char *name, const char *value)
 	if (options_parse_size(value, &bytes) && bytes >= 1u << 20)
 		options.max_bytes = bytes;
 	else
-		complain("vramtrace: %s=%.64s: use a size of at least 1M, such as 512M; no limit is used\n",
+		complain("vramtrace: %s=%.64s: use a size of at least 1M, such as 512M; no limit "
+			 "is used\n",
 			name, value);
 }
 

@@ -1,4 +1,5 @@
-/* What the user asked for through VRAMTRACE_* variables. Read once, when the library is loaded; never changes after. */
+/* What the user asked for through VRAMTRACE_* variables. Read once, when the library is loaded;
+ * never changes after. */
 #ifndef VRAMTRACE_RECORD_OPTIONS_H
 #define VRAMTRACE_RECORD_OPTIONS_H
 
@@ -7,16 +8,16 @@
 #include <stdint.h>
 
 struct options {
-	bool enabled;		/* VRAMTRACE_ENABLED */
-	bool quiet;		/* VRAMTRACE_QUIET: nothing on stderr */
-	bool native_stacks;	/* VRAMTRACE_STACK: both, native */
-	bool copies;		/* VRAMTRACE_COPIES */
-	bool memory_samples;	/* VRAMTRACE_MEMINFO */
-	bool keep_deepbind;	/* VRAMTRACE_DEEPBIND: clear, keep */
-	unsigned int depth;	/* VRAMTRACE_STACK_DEPTH: frames kept */
-	uint64_t max_bytes;	/* VRAMTRACE_MAX_SIZE, 0: no limit */
-	char output[PATH_MAX];	/* VRAMTRACE_OUTPUT: pattern of the trace's path */
-	char complaints[2048];	/* lines for stderr about values that cannot be used; "" if none */
+	bool enabled;	       /* VRAMTRACE_ENABLED */
+	bool quiet;	       /* VRAMTRACE_QUIET: nothing on stderr */
+	bool native_stacks;    /* VRAMTRACE_STACK: both, native */
+	bool copies;	       /* VRAMTRACE_COPIES */
+	bool memory_samples;   /* VRAMTRACE_MEMINFO */
+	bool keep_deepbind;    /* VRAMTRACE_DEEPBIND: clear, keep */
+	unsigned int depth;    /* VRAMTRACE_STACK_DEPTH: frames kept */
+	uint64_t max_bytes;    /* VRAMTRACE_MAX_SIZE, 0: no limit */
+	char output[PATH_MAX]; /* VRAMTRACE_OUTPUT: pattern of the trace's path */
+	char complaints[2048]; /* lines for stderr about values that cannot be used; "" if none */
 };
 
 /* Most frames a stack can keep. */
@@ -25,10 +26,12 @@ struct options {
 /* The options of this process. */
 extern struct options options;
 
-/* Fills options from environ. No allocation, no output. Wrong values leave the default and a line in complaints. */
+/* Fills options from environ. No allocation, no output. Wrong values leave the default and a line
+ * in complaints. */
 void options_read(char **environ_list);
 
-/* Parses a size such as 512M: bytes with an optional K, M, G or T. False when it is none or does not fit. */
+/* Parses a size such as 512M: bytes with an optional K, M, G or T. False when it is none or does
+ * not fit. */
 bool options_parse_size(const char *text, uint64_t *bytes);
 
 #endif

@@ -108,7 +108,8 @@ bool path_expand(char *out, size_t size, const char *pattern, unsigned int numbe
 
 	out[0] = '\0';
 	for (; *pattern; pattern++) {
-		bool special = *pattern == '%' && pattern[1] && format_value(value, sizeof(value), pattern[1]);
+		bool special = *pattern == '%' && pattern[1] &&
+			       format_value(value, sizeof(value), pattern[1]);
 
 		if (!append(out, size, special ? value : pattern, special ? strlen(value) : 1))
 			return false;

@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Expands %e exe, %p pid, %h host, %r rank, %t start time (UTC), %% in pattern; number > 0 is put before the ending, as
- * in x.1.vt. Slashes in values become '_'. False when the result does not fit into size bytes. No allocation. */
+/* Expands %e exe, %p pid, %h host, %r rank, %t start time (UTC), %% in pattern; number > 0 is put
+ * before the ending, as in x.1.vt. Slashes in values become '_'. False when the result does not fit
+ * into size bytes. No allocation. */
 bool path_expand(char *out, size_t size, const char *pattern, unsigned int number);
 
 #endif

@@ -35,7 +35,8 @@ static size_t read_file(const char *path, char *out, size_t size)
 	return used;
 }
 
-/* Field 22; the name in field 2 may hold spaces and brackets, so fields are counted from the last bracket. */
+/* Field 22; the name in field 2 may hold spaces and brackets, so fields are counted from the last
+ * bracket. */
 static uint64_t start_ticks(void)
 {
 	char stat[1024];
@@ -98,7 +99,8 @@ void process_describe(struct vt_lane *lane)
 	struct utsname host = {0};
 	struct vt_rec_process record = {0};
 	ssize_t exe_bytes = readlink("/proc/self/exe", exe, sizeof(exe));
-	size_t boot_id_bytes = read_file("/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
+	size_t boot_id_bytes =
+		read_file("/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
 
 	if (!lane)
 		return;
@@ -111,7 +113,8 @@ void process_describe(struct vt_lane *lane)
 		boot_id_bytes--;
 	record.boot_id = (struct vt_text){boot_id, boot_id_bytes};
 	record.exe = (struct vt_text){exe, exe_bytes > 0 ? (size_t)exe_bytes : 0};
-	record.cmdline = (struct vt_text){cmdline, read_file("/proc/self/cmdline", cmdline, sizeof(cmdline))};
+	record.cmdline = (struct vt_text){
+		cmdline, read_file("/proc/self/cmdline", cmdline, sizeof(cmdline))};
 	record.recorder_version = text_of(VT_VERSION);
 	vt_put_process(lane, &record);
 	describe_environment(lane);

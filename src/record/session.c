@@ -22,9 +22,9 @@
 #include "record/notes.h"
 #include "record/uncovered.h"
 
-#define MAX_NAME_TRIES	   1000
-#define START_WAIT_NS	   100000
-#define START_WAIT_ROUNDS  20000 /* two seconds */
+#define MAX_NAME_TRIES	  1000
+#define START_WAIT_NS	  100000
+#define START_WAIT_ROUNDS 20000 /* two seconds */
 
 struct session session;
 __thread struct session_thread session_thread __attribute__((tls_model("initial-exec")));
@@ -72,21 +72,26 @@ static void thread_ended(void *lane)
 
 static void say_summary(void)
 {
-	uint64_t n_lost = atomic_load_explicit(&session.writer.header->n_lost, memory_order_relaxed);
+	uint64_t n_lost =
+		atomic_load_explicit(&session.writer.header->n_lost, memory_order_relaxed);
 	struct live_summary summary;
 	char live[32], peak[32];
 
 	if (n_lost)
-		session_say("%llu records are missing from %s", (unsigned long long)n_lost, session.path);
+		session_say("%llu records are missing from %s", (unsigned long long)n_lost,
+			session.path);
 	live_summarise(&summary);
 	live_format_bytes(live, sizeof(live), summary.live_bytes);
 	live_format_bytes(peak, sizeof(peak), summary.peak_bytes);
-	session_say("peak %s of GPU memory, %s in %llu allocation%s live at exit: vramtrace report %s", peak,
-		live, (unsigned long long)summary.n_live, summary.n_live == 1 ? "" : "s", session.path);
+	session_say(
+		"peak %s of GPU memory, %s in %llu allocation%s live at exit: vramtrace report %s",
+		peak, live, (unsigned long long)summary.n_live, summary.n_live == 1 ? "" : "s",
+		session.path);
 }
 
-/* Registered before libc registers the loader's own handler, this runs after every other exit handler and after the
- * destructors of all libraries: what they free is still seen. No CUDA call is made. */
+/* Registered before libc registers the loader's own handler, this runs after every other exit
+ * handler and after the destructors of all libraries: what they free is still seen. No CUDA call is
+ * made. */
 static void finish(int status, void *unused)
 {
 	struct vt_rec_end record = {.reason = VT_END_EXIT, .status = status & 0xff};
@@ -105,7 +110,8 @@ static void finish(int status, void *unused)
 	say_summary();
 }
 
-/* The child has none of the parent's threads, none of its CUDA contexts, and must not touch its trace. */
+/* The child has none of the parent's threads, none of its CUDA contexts, and must not touch its
+ * trace. */
 static void forget_in_child(void)
 {
 	int state = atomic_load_explicit(&session.state, memory_order_relaxed);
@@ -125,8 +131,9 @@ static void forget_in_child(void)
 	atomic_store_explicit(&session.state, SESSION_IDLE, memory_order_release);
 }
 
-/* These three registrations are made here, not at first use, because this early they need no memory of libc: the key has
- * one of the slots inside each thread's descriptor, the handlers fit the lists libc starts with. */
+/* These three registrations are made here, not at first use, because this early they need no memory
+ * of libc: the key has one of the slots inside each thread's descriptor, the handlers fit the lists
+ * libc starts with. */
 void session_prepare(char **environ_list, void (*describe)(void))
 {
 	options_read(environ_list);
@@ -142,7 +149,8 @@ void session_prepare(char **environ_list, void (*describe)(void))
 
 static void say_stopped(int error)
 {
-	session_say("%s: %s; recording stops here, the program runs on", session.path, vt_error_text(error));
+	session_say("%s: %s; recording stops here, the program runs on", session.path,
+		vt_error_text(error));
 }
 
 static int open_trace(void)
@@ -170,7 +178,8 @@ static bool start_trace(void)
 		write(STDERR_FILENO, options.complaints, strlen(options.complaints)) < 0)
 		options.complaints[0] = '\0';
 	if (error) {
-		session_say("%s: %s; not recording (VRAMTRACE_OUTPUT sets another path)", session.path,
+		session_say("%s: %s; not recording (VRAMTRACE_OUTPUT sets another path)",
+			session.path,
 			error == VT_E_OPEN ? strerrordesc_np(errno) : vt_error_text(error));
 		session.path[0] = '\0';
 		return false;
@@ -182,7 +191,8 @@ static void wait_for_start(void)
 {
 	struct timespec pause = {0, START_WAIT_NS};
 
-	for (int i = 0; i < START_WAIT_ROUNDS && atomic_load(&session.state) == SESSION_STARTING; i++)
+	for (int i = 0; i < START_WAIT_ROUNDS && atomic_load(&session.state) == SESSION_STARTING;
+		i++)
 		nanosleep(&pause, NULL);
 }
 
@@ -201,7 +211,8 @@ void session_start(uint64_t since_ns)
 	atomic_store(&session.state, started ? SESSION_ON : SESSION_OFF);
 	if (!started)
 		return;
-	/* From here on other threads record, perhaps a few events without a stack: the loader is called with nobody waiting. */
+	/* From here on other threads record, perhaps a few events without a stack: the loader is
+	 * called with nobody waiting. */
 	stack_prepare();
 	uncovered_flush();
 	notes_flush();
@@ -219,8 +230,8 @@ struct vt_lane *session_lane(uint64_t since_ns)
 		return self->lane;
 	memset(self->stacks, 0, sizeof(self->stacks));
 	self->epoch = epoch;
-	self->lane = vt_writer_lane(&session.writer, (uint32_t)gettid(),
-		vt_writer_time(&session.writer, since_ns));
+	self->lane = vt_writer_lane(
+		&session.writer, (uint32_t)gettid(), vt_writer_time(&session.writer, since_ns));
 	if (!self->lane)
 		return NULL;
 	if (have_thread_key)

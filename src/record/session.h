@@ -1,10 +1,11 @@
 /*
- * The recording of this process: when it starts, whom it follows over fork, how it ends, and each thread's way into it.
+ * The recording of this process: when it starts, whom it follows over fork, how it ends, and each
+ * thread's way into it.
  *
  * Locks, in the only order in which one may be taken under another:
  *   the dynamic loader's own lock (dl_iterate_phdr)  >  a table shard's lock  >  vt_writer.lock
- * All but the first are leaves in the sense that nothing is called under them but the codec and the kernel: no CUDA, no
- * unwinder, no loader, no malloc.
+ * All but the first are leaves in the sense that nothing is called under them but the codec and the
+ * kernel: no CUDA, no unwinder, no loader, no malloc.
  */
 #ifndef VRAMTRACE_RECORD_SESSION_H
 #define VRAMTRACE_RECORD_SESSION_H
@@ -23,7 +24,7 @@ enum session_state {
 };
 
 struct session {
-	_Atomic int state;	   /* enum session_state */
+	_Atomic int state;	    /* enum session_state */
 	_Atomic unsigned int epoch; /* changes in a forked child: what threads remember is void */
 	_Atomic bool ended;
 	struct vt_writer writer;
@@ -40,12 +41,13 @@ struct session_caller {
 	const char *name;
 };
 
-/* What one thread keeps. Initial-exec: no call and no allocation to reach it; the library is only ever preloaded. */
+/* What one thread keeps. Initial-exec: no call and no allocation to reach it; the library is only
+ * ever preloaded. */
 struct session_thread {
-	unsigned int depth; /* nesting of intercepted calls; only the outermost is recorded */
+	unsigned int depth;   /* nesting of intercepted calls; only the outermost is recorded */
 	unsigned int n_calls; /* intercepted calls so far */
 	struct session_caller caller; /* inside of which this thread is */
-	unsigned int epoch; /* of the session the rest belongs to */
+	unsigned int epoch;	      /* of the session the rest belongs to */
 	struct vt_lane *lane;
 	struct stackset_entry *stacks[SESSION_STACK_CACHE]; /* recent stacks, by hash */
 };
@@ -53,12 +55,14 @@ struct session_thread {
 extern struct session session;
 extern __thread struct session_thread session_thread __attribute__((tls_model("initial-exec")));
 
-/* Called when the library is loaded. Reads the environment; nothing is opened and nothing printed. describe is called once
- * in each trace's first thread, right after the trace was made: it writes what the driver says about itself. */
+/* Called when the library is loaded. Reads the environment; nothing is opened and nothing printed.
+ * describe is called once in each trace's first thread, right after the trace was made: it writes
+ * what the driver says about itself. */
 void session_prepare(char **environ_list, void (*describe)(void));
 
-/* Makes the trace if there is none yet, for a call that began at since_ns. If another thread is at it, waits for that one, at most two seconds: the wait is for
- * system calls only, never for the loader or CUDA. Afterwards session_is_on() tells. */
+/* Makes the trace if there is none yet, for a call that began at since_ns. If another thread is at
+ * it, waits for that one, at most two seconds: the wait is for system calls only, never for the
+ * loader or CUDA. Afterwards session_is_on() tells. */
 void session_start(uint64_t since_ns);
 
 static inline bool session_is_on(void)
@@ -72,11 +76,12 @@ static inline bool session_is_possible(void)
 	return atomic_load_explicit(&session.state, memory_order_relaxed) != SESSION_OFF;
 }
 
-/* This thread's lane, NULL when there is no memory or no session. since_ns, a CLOCK_MONOTONIC reading: nothing older will be
- * written to it. */
+/* This thread's lane, NULL when there is no memory or no session. since_ns, a CLOCK_MONOTONIC
+ * reading: nothing older will be written to it. */
 struct vt_lane *session_lane(uint64_t since_ns);
 
-/* One line on stderr, "vramtrace: " before and a newline after it; nothing with VRAMTRACE_QUIET=1. Keeps errno. */
+/* One line on stderr, "vramtrace: " before and a newline after it; nothing with VRAMTRACE_QUIET=1.
+ * Keeps errno. */
 void session_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* CLOCK_MONOTONIC in nanoseconds. */

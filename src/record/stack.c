@@ -61,7 +61,8 @@ const char *stack_problem(void)
 	if (!options.native_stacks)
 		return "stacks were turned off by VRAMTRACE_STACK";
 	if (atomic_load_explicit(&unwinder, memory_order_acquire) == UNWINDER_MISSING)
-		return "no stacks: libunwind.so.8 was not found; install libunwind8 or put it beside libvramtrace.so";
+		return "no stacks: libunwind.so.8 was not found; install libunwind8 or put it "
+		       "beside libvramtrace.so";
 	return NULL;
 }
 
@@ -79,7 +80,8 @@ size_t stack_capture(uint64_t *frames, size_t max)
 	if (atomic_load_explicit(&unwinder, memory_order_acquire) != UNWINDER_READY)
 		return 0;
 	n = backtrace_of(buffer, (int)(max + OWN_FRAMES));
-	/* Own frames are also in the middle, where the program's call of the runtime comes through. */
+	/* Own frames are also in the middle, where the program's call of the runtime comes through.
+	 */
 	for (int i = 0; i < n && n_frames < max; i++)
 		if (!is_own(buffer[i]))
 			frames[n_frames++] = (uint64_t)(uintptr_t)buffer[i];

@@ -26,14 +26,15 @@ struct shard {
 static struct shard shards[N_SHARDS];
 static _Atomic uint64_t last_id;
 
-static bool is_stack(const struct stackset_entry *entry, uint32_t hash, const uint64_t *frames, size_t n_frames)
+static bool is_stack(
+	const struct stackset_entry *entry, uint32_t hash, const uint64_t *frames, size_t n_frames)
 {
 	return entry && entry->hash == hash && entry->n_frames == n_frames &&
 	       !memcmp(entry->frames, frames, n_frames * sizeof(*frames));
 }
 
-static struct stackset_entry *find_or_add(struct shard *shard, uint32_t hash, const uint64_t *frames,
-	size_t n_frames, bool *is_new)
+static struct stackset_entry *find_or_add(
+	struct shard *shard, uint32_t hash, const uint64_t *frames, size_t n_frames, bool *is_new)
 {
 	struct arena *arena = &shard->arena;
 	size_t bytes = n_frames * sizeof(*frames);

@@ -1,6 +1,6 @@
 /*
- * Every distinct stack once, with a number. Entries live as long as the session and never change, so a thread may remember
- * pointers to those it met last.
+ * Every distinct stack once, with a number. Entries live as long as the session and never change,
+ * so a thread may remember pointers to those it met last.
  */
 #ifndef VRAMTRACE_RECORD_STACKSET_H
 #define VRAMTRACE_RECORD_STACKSET_H
@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The number of the stack frames[0..n_frames), innermost first; 0 when n_frames is 0 or there is no memory. *is_new tells
- * whether this call made it: then the caller writes it to the trace. */
+/* The number of the stack frames[0..n_frames), innermost first; 0 when n_frames is 0 or there is no
+ * memory. *is_new tells whether this call made it: then the caller writes it to the trace. */
 uint64_t stackset_intern(const uint64_t *frames, size_t n_frames, bool *is_new);
 
 /* Empty, with fresh locks: in a forked child. */

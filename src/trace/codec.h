@@ -38,7 +38,8 @@ static inline uint8_t *vt_encode_number(uint8_t *p, uint64_t value)
 	return p;
 }
 
-/* Reads a number from *p, not beyond end, and moves *p. False when it is cut short or longer than 64 bits. */
+/* Reads a number from *p, not beyond end, and moves *p. False when it is cut short or longer than
+ * 64 bits. */
 static inline bool vt_decode_number(const uint8_t **p, const uint8_t *end, uint64_t *value)
 {
 	uint64_t result = 0;
@@ -55,7 +56,8 @@ static inline bool vt_decode_number(const uint8_t **p, const uint8_t *end, uint6
 	return false;
 }
 
-/* Checksum of a sealed chunk's records: a multiply-and-fold over 64-bit words, to catch damage, not malice. */
+/* Checksum of a sealed chunk's records: a multiply-and-fold over 64-bit words, to catch damage, not
+ * malice. */
 static inline uint64_t vt_checksum(const uint8_t *data, size_t bytes)
 {
 	const uint64_t odd = 0x9e3779b97f4a7c15u; /* 2^64 divided by the golden ratio */

@@ -107,9 +107,10 @@ static int check_header(struct vt_reader *reader)
 		return VT_E_DAMAGED;
 	if (header->format > VT_FORMAT)
 		return VT_E_VERSION;
-	if (header->header_bytes < sizeof(*header) + header->schema_bytes || header->header_bytes % 64 ||
-		header->schema_bytes > header->header_bytes || header->chunk_bytes % 4096 ||
-		header->chunk_bytes < 4096 || header->chunk_bytes > (1u << 24) || !header->format)
+	if (header->header_bytes < sizeof(*header) + header->schema_bytes ||
+		header->header_bytes % 64 || header->schema_bytes > header->header_bytes ||
+		header->chunk_bytes % 4096 || header->chunk_bytes < 4096 ||
+		header->chunk_bytes > (1u << 24) || !header->format)
 		return VT_E_DAMAGED;
 	return 0;
 }
@@ -134,7 +135,7 @@ static bool parse_layout(struct vt_reader *reader, const char *line, const char 
 			return false;
 		/* A field this version knows under another type is damage. */
 		if (layout->schema && layout->n_fields < layout->schema->n_fields &&
-			layout->schema->fields[layout->n_fields].type != (enum vt_field_type)*p)
+			layout->schema->fields[layout->n_fields].type != (enum vt_field_type) * p)
 			return false;
 		layout->types[layout->n_fields++] = (uint8_t)*p;
 	}
@@ -171,7 +172,8 @@ static const struct vt_chunk_header *chunk_at(const struct vt_reader *reader, ui
 			      (uint64_t)index * reader->header.chunk_bytes);
 }
 
-/* Finds the chunks and sorts them, so that a cursor is needed only while its chunk's time has come. */
+/* Finds the chunks and sorts them, so that a cursor is needed only while its chunk's time has come.
+ */
 static int list_chunks(struct vt_reader *reader)
 {
 	uint64_t room = reader->bytes - reader->header.header_bytes;
@@ -179,7 +181,8 @@ static int list_chunks(struct vt_reader *reader)
 	uint64_t n = atomic_load(&reader->header.n_chunks);
 
 	if (n > in_file) {
-		if (__builtin_mul_overflow(n - in_file, reader->header.chunk_bytes, &reader->damage.missing_bytes))
+		if (__builtin_mul_overflow(
+			    n - in_file, reader->header.chunk_bytes, &reader->damage.missing_bytes))
 			reader->damage.missing_bytes = UINT64_MAX;
 		n = in_file;
 	}
@@ -351,7 +354,8 @@ static bool decode_field(struct cursor *cursor, const uint8_t **p, uint8_t type,
 	return true;
 }
 
-/* Decodes the next known record of the chunk into cursor->ahead. 1: done, 0: end of the chunk, -1: nonsense. */
+/* Decodes the next known record of the chunk into cursor->ahead. 1: done, 0: end of the chunk, -1:
+ * nonsense. */
 static int decode_ahead(struct vt_reader *reader, struct cursor *cursor)
 {
 	while (cursor->at < cursor->end) {
@@ -366,7 +370,8 @@ static int decode_ahead(struct vt_reader *reader, struct cursor *cursor)
 		memset(record, 0, sizeof(*record));
 		for (size_t i = 0; i < layout->n_fields; i++) {
 			bool known = layout->schema && i < layout->schema->n_fields;
-			void *out = known ? (uint8_t *)record + VT_RECORD_BASE + layout->schema->fields[i].offset
+			void *out = known ? (uint8_t *)record + VT_RECORD_BASE +
+						    layout->schema->fields[i].offset
 					  : NULL;
 
 			if (!decode_field(cursor, &p, layout->types[i], out))
@@ -431,7 +436,8 @@ static struct cursor *heap_pop(struct vt_reader *reader)
 	for (;;) {
 		size_t child = 2 * i + 1;
 
-		if (child + 1 < reader->n_heap && before(reader->heap[child + 1], reader->heap[child]))
+		if (child + 1 < reader->n_heap &&
+			before(reader->heap[child + 1], reader->heap[child]))
 			child++;
 		if (child >= reader->n_heap || before(last, reader->heap[child]))
 			break;

@@ -11,9 +11,10 @@
 
 #include "trace/schema.h"
 
-/* The file grows by at least one of these, by a quarter of itself when larger, by at most the second. */
-#define GROW_MIN_BYTES (16u * VT_CHUNK_BYTES)
-#define GROW_MAX_BYTES (1024u * VT_CHUNK_BYTES)
+/* The file grows by at least one of these, by a quarter of itself when larger, by at most the
+ * second. */
+#define GROW_MIN_BYTES	(16u * VT_CHUNK_BYTES)
+#define GROW_MAX_BYTES	(1024u * VT_CHUNK_BYTES)
 #define LANE_PAGE_BYTES 65536u
 
 static uint64_t clock_ns(clockid_t clock)
@@ -100,7 +101,8 @@ static int write_header(struct vt_writer *writer)
 	return 0;
 }
 
-int vt_writer_open(struct vt_writer *writer, const char *path, const struct vt_writer_options *options)
+int vt_writer_open(
+	struct vt_writer *writer, const char *path, const struct vt_writer_options *options)
 {
 	int error;
 
@@ -192,7 +194,8 @@ static void seal(struct vt_lane *lane)
 
 	if (!chunk)
 		return;
-	chunk->checksum = vt_checksum((uint8_t *)(chunk + 1), atomic_load_explicit(&chunk->used, memory_order_relaxed));
+	chunk->checksum = vt_checksum(
+		(uint8_t *)(chunk + 1), atomic_load_explicit(&chunk->used, memory_order_relaxed));
 	atomic_store_explicit(&chunk->sealed, 1, memory_order_release);
 	if (lane->writer->copy)
 		write_all(lane->writer->fd, chunk, sizeof(*chunk), lane->chunk_offset);
@@ -201,7 +204,8 @@ static void seal(struct vt_lane *lane)
 }
 
 /* Takes the next chunk of the file. */
-static int take_chunk(struct vt_writer *writer, struct vt_chunk_header **chunk, uint64_t *chunk_offset)
+static int take_chunk(
+	struct vt_writer *writer, struct vt_chunk_header **chunk, uint64_t *chunk_offset)
 {
 	uint64_t n_chunks;
 	uint64_t offset;
@@ -216,9 +220,11 @@ static int take_chunk(struct vt_writer *writer, struct vt_chunk_header **chunk, 
 	else if (offset + VT_CHUNK_BYTES > writer->mapped_end)
 		error = grow(writer);
 	if (!error) {
-		*chunk = (struct vt_chunk_header *)(writer->segment + (offset - writer->segment_offset));
+		*chunk = (struct vt_chunk_header *)(writer->segment +
+						    (offset - writer->segment_offset));
 		*chunk_offset = offset;
-		atomic_store_explicit(&writer->header->n_chunks, n_chunks + 1, memory_order_relaxed);
+		atomic_store_explicit(
+			&writer->header->n_chunks, n_chunks + 1, memory_order_relaxed);
 		update_header(writer);
 	} else if (!writer->frozen) {
 		writer->frozen = stopped = true;
@@ -255,7 +261,8 @@ static int next_chunk(struct vt_lane *lane)
 	return 0;
 }
 
-/* Room for a record of at most bytes. Returns where to write it, or NULL when it is lost; *error says why. */
+/* Room for a record of at most bytes. Returns where to write it, or NULL when it is lost; *error
+ * says why. */
 static uint8_t *begin_record(struct vt_lane *lane, size_t bytes, int *error)
 {
 	*error = 0;
@@ -275,7 +282,8 @@ struct vt_lane *vt_writer_lane(struct vt_writer *writer, uint32_t tid, uint64_t 
 	struct vt_lane **link, *lane;
 
 	pthread_mutex_lock(&writer->lock);
-	for (link = &writer->idle; *link && (*link)->delta.time_ns > since_ns; link = &(*link)->next_idle)
+	for (link = &writer->idle; *link && (*link)->delta.time_ns > since_ns;
+		link = &(*link)->next_idle)
 		;
 	lane = *link;
 	if (lane) {
@@ -373,8 +381,9 @@ static uint8_t *put_difference(uint8_t *p, uint64_t *last, uint64_t value)
 #define BOUND_NUMBER(value) VT_NUMBER_MAX
 #define BOUND_SIGNED(value) VT_NUMBER_MAX
 #define BOUND_ADDR(value)   VT_NUMBER_MAX
-#define BOUND_TEXT(value)   (VT_NUMBER_MAX + ((value).bytes < VT_TEXT_MAX ? (value).bytes : VT_TEXT_MAX))
-#define BOUND_LIST(value)   (VT_NUMBER_MAX * (1 + (value).n_items))
+#define BOUND_TEXT(value)                                                                          \
+	(VT_NUMBER_MAX + ((value).bytes < VT_TEXT_MAX ? (value).bytes : VT_TEXT_MAX))
+#define BOUND_LIST(value) (VT_NUMBER_MAX * (1 + (value).n_items))
 
 #define PUT_TIME(p, value)   put_difference(p, &delta.time_ns, value)
 #define PUT_NUMBER(p, value) vt_encode_number(p, value)
@@ -395,7 +404,8 @@ static uint8_t *put_difference(uint8_t *p, uint64_t *last, uint64_t value)
 	}
 #include "vramtrace/records.def"
 
-/* The state of the differences is read only after begin_record, which may have begun a new chunk. */
+/* The state of the differences is read only after begin_record, which may have begun a new chunk.
+ */
 #define RECORD(number, rec, doc)                                                                   \
 	int vt_put_##rec(struct vt_lane *lane, const struct vt_rec_##rec *record)                  \
 	{                                                                                          \

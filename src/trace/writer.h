@@ -1,6 +1,7 @@
 /*
- * Writing a trace. Made for the inside of a traced process: no malloc, no stdio, nothing that can block but the growth of the
- * file. A writer hands out lanes; a lane belongs to one thread at a time and writes whole records into its own chunk.
+ * Writing a trace. Made for the inside of a traced process: no malloc, no stdio, nothing that can
+ * block but the growth of the file. A writer hands out lanes; a lane belongs to one thread at a
+ * time and writes whole records into its own chunk.
  */
 #ifndef VRAMTRACE_TRACE_WRITER_H
 #define VRAMTRACE_TRACE_WRITER_H
@@ -32,9 +33,9 @@ struct vt_lane {
 };
 
 struct vt_writer {
-	pthread_mutex_t lock;	 /* leaf lock: guards the fields marked "lock" */
-	int fd;			 /* -1: closed; lock */
-	bool copy;		 /* no shared mapping possible: chunks are private memory, written with pwrite */
+	pthread_mutex_t lock; /* leaf lock: guards the fields marked "lock" */
+	int fd;		      /* -1: closed; lock */
+	bool copy; /* no shared mapping possible: chunks are private memory, written with pwrite */
 	bool frozen;		 /* no more chunks: closed, full or failed; lock */
 	int error;		 /* why it is frozen: VT_E_*; lock */
 	uint32_t n_lanes;	 /* lock */
@@ -53,22 +54,27 @@ struct vt_writer {
 struct vt_writer_options {
 	uint64_t max_bytes; /* largest file, 0: no limit */
 	bool copy;	    /* never use a shared mapping (for tests and odd file systems) */
-	void (*on_stop)(int error); /* told once, with no lock held, when the file can grow no more; may be NULL */
+	void (*on_stop)(int error); /* told once, with no lock held, when the file can grow no more;
+				       may be NULL */
 };
 
-/* Makes the file path: new, mode 0600, no link followed. Returns 0; VT_E_OPEN with errno set (EEXIST when there is
- * such a file); VT_E_NO_SPACE, VT_E_NO_MEMORY, VT_E_LIMIT, VT_E_IO after removing what it made. */
-int vt_writer_open(struct vt_writer *writer, const char *path, const struct vt_writer_options *options);
+/* Makes the file path: new, mode 0600, no link followed. Returns 0; VT_E_OPEN with errno set
+ * (EEXIST when there is such a file); VT_E_NO_SPACE, VT_E_NO_MEMORY, VT_E_LIMIT, VT_E_IO after
+ * removing what it made. */
+int vt_writer_open(
+	struct vt_writer *writer, const char *path, const struct vt_writer_options *options);
 
-/* No more chunks from here on; the file is cut behind the last one. Chunks stay mapped, so records still fit into what
- * their threads hold: a thread that outlives the call is never harmed. Returns 0 or VT_E_IO. */
+/* No more chunks from here on; the file is cut behind the last one. Chunks stay mapped, so records
+ * still fit into what their threads hold: a thread that outlives the call is never harmed. Returns
+ * 0 or VT_E_IO. */
 int vt_writer_close(struct vt_writer *writer);
 
 /* After fork, in the child: forgets everything without touching the parent's file. */
 void vt_writer_forget(struct vt_writer *writer);
 
-/* A lane for the calling thread tid, which will write no record older than since_ns (of the trace): an idle one whose records
- * are all older, or a new one; so times in a lane never fall. NULL when there is no memory. */
+/* A lane for the calling thread tid, which will write no record older than since_ns (of the trace):
+ * an idle one whose records are all older, or a new one; so times in a lane never fall. NULL when
+ * there is no memory. */
 struct vt_lane *vt_writer_lane(struct vt_writer *writer, uint32_t tid, uint64_t since_ns);
 
 /* Gives the lane back when its thread ends; another thread may go on in its chunk. */
@@ -77,11 +83,14 @@ void vt_lane_release(struct vt_lane *lane);
 /* Nanoseconds since the trace's start for a CLOCK_MONOTONIC reading. */
 static inline uint64_t vt_writer_time(const struct vt_writer *writer, uint64_t monotonic_ns)
 {
-	return monotonic_ns > writer->start_monotonic_ns ? monotonic_ns - writer->start_monotonic_ns : 0;
+	return monotonic_ns > writer->start_monotonic_ns ? monotonic_ns - writer->start_monotonic_ns
+							 : 0;
 }
 
-/* vt_put_<record>(lane, record): appends one whole record. Returns 0, or VT_E_* when it is lost (and counted). */
-#define RECORD(number, rec, doc) int vt_put_##rec(struct vt_lane *lane, const struct vt_rec_##rec *record);
+/* vt_put_<record>(lane, record): appends one whole record. Returns 0, or VT_E_* when it is lost
+ * (and counted). */
+#define RECORD(number, rec, doc)                                                                   \
+	int vt_put_##rec(struct vt_lane *lane, const struct vt_rec_##rec *record);
 #define FIELD(type, name, doc)
 #define END_RECORD(rec)
 #include "vramtrace/records.def"

@@ -1,7 +1,7 @@
 /*
- * The cost of one recorded call: small copies on the simulated driver, whose own work is constant and small, made from a given
- * depth of stack by one of a number of call sites. Prints nanoseconds a call; hot_path.sh runs it with and without the
- * recorder.
+ * The cost of one recorded call: small copies on the simulated driver, whose own work is constant
+ * and small, made from a given depth of stack by one of a number of call sites. Prints nanoseconds
+ * a call; hot_path.sh runs it with and without the recorder.
  */
 #include <cuda.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /*
- * addup STAGE...: takes device memory in ways that are no allocation, one stage after the other, and then allocates a little,
- * so that free memory is read once more. What the report's table adds up to is compared with the device's own account.
- * Stages: context, cublas (LIBCUBLAS names the library), stack (16 KiB limit), graphs (200 executables), memory (1 GiB).
+ * addup STAGE...: takes device memory in ways that are no allocation, one stage after the other,
+ * and then allocates a little, so that free memory is read once more. What the report's table adds
+ * up to is compared with the device's own account. Stages: context, cublas (LIBCUBLAS names the
+ * library), stack (16 KiB limit), graphs (200 executables), memory (1 GiB).
  */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -34,8 +35,8 @@ static void use_cublas(void)
 	const char *path = getenv("LIBCUBLAS");
 	void *library = dlopen(path ? path : "libcublas.so.13", RTLD_NOW);
 	int (*create)(void **);
-	int (*multiply)(void *, int, int, int, int, int, const float *, const float *, int, const float *, int, const float *,
-		float *, int);
+	int (*multiply)(void *, int, int, int, int, int, const float *, const float *, int,
+		const float *, int, const float *, float *, int);
 	float one = 1, *a = allocate(3 * MIB);
 	void *handle;
 
@@ -47,7 +48,9 @@ static void use_cublas(void)
 	multiply = (__typeof__(multiply))dlsym(library, "cublasSgemm_v2");
 	must(create(&handle), "cublasCreate");
 	must(cudaMemset(a, 0, 3 * MIB), "cudaMemset");
-	must(multiply(handle, 0, 0, 256, 256, 256, &one, a, 256, a + 65536, 256, &one, a + 131072, 256), "cublasSgemm");
+	must(multiply(handle, 0, 0, 256, 256, 256, &one, a, 256, a + 65536, 256, &one, a + 131072,
+		     256),
+		"cublasSgemm");
 	must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 

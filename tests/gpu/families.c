@@ -1,6 +1,7 @@
 /*
- * One allocation of every family of the driver API, with what the driver itself says about each: the change of free memory, the
- * pool's attributes, the graph memory's attributes. Prints them as JSON, in the order of the stages; each stage stays alive.
+ * One allocation of every family of the driver API, with what the driver itself says about each:
+ * the change of free memory, the pool's attributes, the graph memory's attributes. Prints them as
+ * JSON, in the order of the stages; each stage stays alive.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -35,7 +36,8 @@ static size_t free_now(void)
 
 static void say(const char *stage, unsigned long long asked, long long taken)
 {
-	printf("%s{\"stage\": \"%s\", \"asked\": %llu, \"taken\": %lld}", separator, stage, asked, taken);
+	printf("%s{\"stage\": \"%s\", \"asked\": %llu, \"taken\": %lld}", separator, stage, asked,
+		taken);
 	separator = ", ";
 }
 
@@ -51,7 +53,8 @@ static void linear(void)
 
 static void array(void)
 {
-	CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 2048, .Height = 2048, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
+	CUDA_ARRAY3D_DESCRIPTOR desc = {
+		.Width = 2048, .Height = 2048, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
 	size_t before = free_now();
 	CUarray a;
 
@@ -61,12 +64,14 @@ static void array(void)
 
 static void mipmapped(void)
 {
-	CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
+	CUDA_ARRAY3D_DESCRIPTOR desc = {
+		.Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
 	size_t before = free_now();
 	CUmipmappedArray m;
 
 	MUST(cuMipmappedArrayCreate(&m, &desc, 5));
-	say("mipmapped", (16 * 1024 + 4 * 1024 + 1024 + 256 + 64) * 1024ull, (long long)(before - free_now()));
+	say("mipmapped", (16 * 1024 + 4 * 1024 + 1024 + 256 + 64) * 1024ull,
+		(long long)(before - free_now()));
 }
 
 static void pool(void)
@@ -83,7 +88,8 @@ static void pool(void)
 		MUST(cuMemFreeAsync(p[i], 0));
 	MUST(cuCtxSynchronize());
 	usleep(20000);
-	MUST(cuMemAllocAsync(&p[0], 1 * MIB, 0)); /* so that the recorder reads the pool once more */
+	MUST(cuMemAllocAsync(
+		&p[0], 1 * MIB, 0)); /* so that the recorder reads the pool once more */
 	MUST(cuCtxSynchronize());
 	MUST(cuMemPoolGetAttribute(current, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
 	MUST(cuMemPoolGetAttribute(current, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
@@ -93,8 +99,8 @@ static void pool(void)
 
 static void vmm(void)
 {
-	CUmemAllocationProp prop = {
-		.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
 	CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUmemGenericAllocationHandle handle, again;
 	size_t before = free_now();
@@ -133,7 +139,8 @@ static void host(void)
 static void graph(void)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS alloc = {
-		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}},
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			.location = {CU_MEM_LOCATION_TYPE_DEVICE, device}},
 		.bytesize = 24 * MIB};
 	cuuint64_t reserved, used;
 	CUgraphExec exec;
@@ -147,21 +154,32 @@ static void graph(void)
 	MUST(cuGraphInstantiateWithFlags(&exec, g, 0));
 	MUST(cuGraphLaunch(exec, stream));
 	MUST(cuStreamSynchronize(stream));
-	MUST(cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved));
+	MUST(cuDeviceGetGraphMemAttribute(
+		device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved));
 	MUST(cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
 	usleep(20000);
-	MUST(cuDeviceGraphMemTrim(device)); /* in use, so nothing goes; the recorder reads the amounts again */
+	MUST(cuDeviceGraphMemTrim(
+		device)); /* in use, so nothing goes; the recorder reads the amounts again */
 	say("graph", reserved, (long long)used);
 }
 
 static void ipc_and_boxes(void)
 {
 	unsigned char *from = malloc(64 * 64), *to = calloc(64, 64);
-	CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 64, .Height = 64, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
-	CUDA_MEMCPY2D up = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = from, .srcPitch = 64,
-		.dstMemoryType = CU_MEMORYTYPE_ARRAY, .WidthInBytes = 64, .Height = 64};
-	CUDA_MEMCPY2D down = {.srcMemoryType = CU_MEMORYTYPE_ARRAY, .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = to,
-		.dstPitch = 64, .WidthInBytes = 64, .Height = 64};
+	CUDA_ARRAY3D_DESCRIPTOR desc = {
+		.Width = 64, .Height = 64, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+	CUDA_MEMCPY2D up = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = from,
+		.srcPitch = 64,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY,
+		.WidthInBytes = 64,
+		.Height = 64};
+	CUDA_MEMCPY2D down = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = to,
+		.dstPitch = 64,
+		.WidthInBytes = 64,
+		.Height = 64};
 	CUarray a;
 
 	for (int i = 0; i < 64 * 64; i++)

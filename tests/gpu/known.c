@@ -1,6 +1,7 @@
 /*
- * Known amounts of every kind, through the CUDA runtime. Prints what it left allocated and copied, as JSON: the truth that the
- * report of its trace is compared with. Built with the shared and with the static runtime: both must give the same report.
+ * Known amounts of every kind, through the CUDA runtime. Prints what it left allocated and copied,
+ * as JSON: the truth that the report of its trace is compared with. Built with the shared and with
+ * the static runtime: both must give the same report.
  */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -49,7 +50,8 @@ static void device_free(void *p, size_t bytes)
 
 static void copy(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, int async)
 {
-	must(async ? cudaMemcpyAsync(dst, src, bytes, kind, 0) : cudaMemcpy(dst, src, bytes, kind), "copy");
+	must(async ? cudaMemcpyAsync(dst, src, bytes, kind, 0) : cudaMemcpy(dst, src, bytes, kind),
+		"copy");
 	truth.copies[kind]++;
 	truth.copied_bytes[kind] += bytes;
 }
@@ -86,10 +88,12 @@ static void print_truth(void)
 {
 	printf("{\"linear_live_bytes\": %llu, \"linear_live\": %llu, \"linear_allocations\": %llu, "
 	       "\"linear_peak_bytes\": %llu, \"pinned_bytes\": %llu",
-		truth.live_bytes[0], truth.n_live[0], truth.n_allocated[0], truth.peak_bytes, truth.live_bytes[1]);
-	printf(", \"h2d\": [%llu, %llu], \"d2h\": [%llu, %llu], \"d2d\": [%llu, %llu], \"sets\": [%llu, %llu]}\n",
-		truth.copies[1], truth.copied_bytes[1], truth.copies[2], truth.copied_bytes[2], truth.copies[3],
-		truth.copied_bytes[3], truth.n_sets, truth.set_bytes);
+		truth.live_bytes[0], truth.n_live[0], truth.n_allocated[0], truth.peak_bytes,
+		truth.live_bytes[1]);
+	printf(", \"h2d\": [%llu, %llu], \"d2h\": [%llu, %llu], \"d2d\": [%llu, %llu], \"sets\": "
+	       "[%llu, %llu]}\n",
+		truth.copies[1], truth.copied_bytes[1], truth.copies[2], truth.copied_bytes[2],
+		truth.copies[3], truth.copied_bytes[3], truth.n_sets, truth.set_bytes);
 }
 
 int main(void)

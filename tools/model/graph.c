@@ -3,8 +3,8 @@
  * from the first launch of an executable of that graph on, until a launch or the program frees it.
  * Physical memory is owned by a pool of the device, which keeps what is freed.
  *
- * A graph made executable keeps its nodes, and may be given more; an executable graph has those that
- * were there when it was made.
+ * A graph made executable keeps its nodes, and may be given more; an executable graph has those
+ * that were there when it was made.
  */
 #include <stdlib.h>
 #include <string.h>

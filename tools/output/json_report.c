@@ -145,7 +145,8 @@ static void put_texts(
 static void put_coverage(struct json *json, const struct report_trace *traces, size_t n)
 {
 	bool hooks = n > 0, modules = false;
-	uint64_t n_launches = 0, n_captured_copies = 0, n_captured_sets = 0, n_shared = 0, n_static = 0;
+	uint64_t n_launches = 0, n_captured_copies = 0, n_captured_sets = 0, n_shared = 0,
+		 n_static = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct model *model = traces[i].overview->replay->model;
