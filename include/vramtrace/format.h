@@ -97,10 +97,11 @@ enum vt_direction {
 #define VT_COPY_SAME_CALL                                                                          \
 	2u /* a further descriptor of the batch in the record before it: bytes, but no call of its \
 	      own */
-#define VT_COPY_DST_ARRAY 4u  /* dst is an array handle, not an address */
-#define VT_COPY_SRC_ARRAY 8u  /* src is an array handle, not an address */
-#define VT_COPY_CAPTURED  16u /* became part of a graph that is being captured: nothing was copied \
-			       */
+#define VT_COPY_DST_ARRAY 4u /* dst is an array handle, not an address */
+#define VT_COPY_SRC_ARRAY 8u /* src is an array handle, not an address */
+#define VT_COPY_CAPTURED                                                                           \
+	16u /* became part of a graph that is being captured: nothing was copied                   \
+	     */
 #define VT_COPY_PEER                                                                               \
 	32u /* a call for copies between contexts: from device to device it is p2p on one device   \
 	       too */
