@@ -92,19 +92,16 @@ enum vt_direction {
 	VT_N_DIRECTIONS
 };
 
-/* Bits of copy.flags. */
-#define VT_COPY_ASYNC 1u
-#define VT_COPY_SAME_CALL                                                                          \
-	2u /* a further descriptor of the batch in the record before it: bytes, but no call of its \
-	      own */
-#define VT_COPY_DST_ARRAY 4u /* dst is an array handle, not an address */
-#define VT_COPY_SRC_ARRAY 8u /* src is an array handle, not an address */
-#define VT_COPY_CAPTURED                                                                           \
-	16u /* became part of a graph that is being captured: nothing was copied                   \
-	     */
-#define VT_COPY_PEER                                                                               \
-	32u /* a call for copies between contexts: from device to device it is p2p on one device   \
-	       too */
+/* Bits of copy.flags: further descriptors of the batch in the record before it have bytes, but are
+ * no call of their own; arrays are named by handle, not by address; what was captured became part
+ * of a graph, nothing was copied; a peer call's copies from device to device are p2p on one device
+ * too. */
+#define VT_COPY_ASYNC	  1u
+#define VT_COPY_SAME_CALL 2u
+#define VT_COPY_DST_ARRAY 4u
+#define VT_COPY_SRC_ARRAY 8u
+#define VT_COPY_CAPTURED  16u
+#define VT_COPY_PEER	  32u
 
 /* CUresult of a call that found no memory: the one error that reports treat apart. */
 #define VT_RESULT_OUT_OF_MEMORY 2

@@ -63,11 +63,16 @@ bool sample_captures_open(void)
 	return atomic_load_explicit(&n_captures, memory_order_relaxed) > 0;
 }
 
+static bool is_wanted(const struct call *call)
+{
+	return call->recorded && options.memory_samples && session_is_on();
+}
+
 /* Whether anything may be asked after this call at all. */
 static bool is_allowed(const struct call *call)
 {
-	return call->recorded && options.memory_samples && session_is_on() && call->device >= 0 &&
-	       call->device < MAX_DEVICES && !sample_captures_open();
+	return is_wanted(call) && call->device >= 0 && call->device < MAX_DEVICES &&
+	       !sample_captures_open();
 }
 
 /* True for one caller an interval. */
@@ -186,12 +191,14 @@ void sample_pool(const struct call *call, CUmemoryPool pool, int device)
 {
 	bool is_new;
 
-	if (!may_ask_about(call, device))
+	if (call->result || !is_wanted(call) || device < 0 || device >= MAX_DEVICES)
+		return;
+	if (pool)
+		note_pool(pool, device); /* also while a capture is open */
+	if (!is_allowed(call))
 		return;
 	is_new = !pool && !atomic_exchange_explicit(
 				  &in_use.current_pool[device], true, memory_order_relaxed);
-	if (pool)
-		note_pool(pool, device);
 	if (!is_time(call, device, ASK_POOL) && !is_new)
 		return;
 	begin_asking();

@@ -94,12 +94,22 @@ static void apply_untracked(struct model *model, const struct vt_rec_untracked *
 	device->n_untracked++;
 }
 
-/* With a context of its own already there, what is in use is no longer the others' alone. */
+/* Memory can be had on a device without a context there, from pools for one. */
+static bool was_used(const struct model_device *device)
+{
+	for (size_t kind = 0; kind < VT_N_KINDS; kind++)
+		if (device->kinds[kind].n_allocs)
+			return true;
+	return false;
+}
+
+/* With a context or memory of its own already there, what is in use is no longer the others' alone.
+ */
 static void apply_others(struct model *model, const struct vt_rec_others *given)
 {
 	struct model_device *device = model_device_of(model, given->device);
 
-	if (device->n_contexts > 1)
+	if (device->n_contexts > 1 || was_used(device))
 		return;
 	device->others_known = true;
 	device->others_measured = true;

@@ -12,15 +12,9 @@ model = torch.nn.Sequential(
     torch.nn.Embedding(8000, 256), torch.nn.TransformerEncoder(layer, 4), torch.nn.Linear(256, 8000)
 ).cuda()
 optimizer = torch.optim.AdamW(model.parameters())
-times, yardstick = [], []
+times = []
 for step in range(steps):
     tokens = torch.randint(8000, (16, 65 + step % 8))
-    # The same process runs up to twice as fast or slow from one start to the next. This loop makes no driver call, so
-    # nothing is recorded in it: its time is the speed of the host in this very process.
-    begin = time.perf_counter()
-    for _ in range(200):
-        torch.empty(1024, device="cuda")
-    yardstick.append(time.perf_counter() - begin)
     begin = time.perf_counter()
     batch = tokens.cuda()
     loss = torch.nn.functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
@@ -33,5 +27,5 @@ torch.cuda.synchronize()
 stats = torch.cuda.memory_stats()
 keep = ("num_device_alloc", "num_device_free", "reserved_bytes.all.peak", "reserved_bytes.all.current",
         "allocated_bytes.all.peak", "allocated_bytes.all.current", "allocation.all.allocated")
-json.dump({"stats": {k: stats.get(k) for k in keep}, "times": times, "yardstick": yardstick, "torch": torch.__version__,
+json.dump({"stats": {k: stats.get(k) for k in keep}, "times": times, "torch": torch.__version__,
            "free_total": torch.cuda.mem_get_info()}, open(out, "w"))
