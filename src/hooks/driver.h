@@ -19,13 +19,19 @@ enum driver_api {
 	DRIVER_N_ROWS
 };
 
+#define DRIVER_N_LAUNCHED 256u
+
 /* The originals, typed as the vendor declares them. NULL: not found yet, or not in this driver. */
 struct driver {
 #define ROW(export, name, version, stream, family, effect) _Atomic(__typeof__(&(export))) export;
 #include "hooks/driver.def"
 #define USE(export) _Atomic(__typeof__(&(export))) export;
 #include "hooks/driver_used.def"
-};
+	/* Kernels launched before, by hash. Here, because a launch is to touch one page of data. */
+	_Atomic(CUfunction) launched[DRIVER_N_LAUNCHED];
+} __attribute__((aligned(4096)));
+
+_Static_assert(sizeof(struct driver) == 4096, "originals and recent kernels share a page");
 
 extern struct driver driver;
 

@@ -1,4 +1,5 @@
 #include "hooks/wrap.h"
+#include "record/notes.h"
 
 /* One submission of many copies: each descriptor is a record, all but the first marked as of the
  * same call. */
@@ -116,4 +117,20 @@ BATCH(cuMemcpyBatchAsync_v2)
 BATCH(cuMemcpyBatchAsync_v2_ptsz)
 BOXES(cuMemcpy3DBatchAsync_v2)
 BOXES(cuMemcpy3DBatchAsync_v2_ptsz)
+#endif
+
+#if CUDA_VERSION >= 12060
+/* How much is written is known to the device alone, when it is done. */
+#define DECOMPRESS(export)                                                                         \
+	CUresult CUDAAPI export(CUmemDecompressParams * paramsArray, size_t count,                 \
+		unsigned int flags, size_t *errorIndex, CUstream stream)                           \
+	{                                                                                          \
+		FORWARD(export, paramsArray, count, flags, errorIndex, stream);                    \
+		if (!call.result)                                                                  \
+			notes_say(NOTE_DECOMPRESSED);                                              \
+		return LEAVE();                                                                    \
+	}
+
+DECOMPRESS(cuMemBatchDecompressAsync)
+DECOMPRESS(cuMemBatchDecompressAsync_ptsz)
 #endif

@@ -6,9 +6,8 @@
  * nanoseconds.
  */
 
-#define N_SLOTS                                                                                    \
-	16384u /* more kernels than this are taken for launched: their code is then unexplained    \
-		  memory */
+/* More kernels than this are taken for launched: their code is then unexplained memory. */
+#define N_SLOTS 16384u
 #define N_TRIES 16u
 
 static _Atomic(CUfunction) launched[N_SLOTS];
@@ -20,7 +19,12 @@ static size_t slot_of(CUfunction function)
 
 _Static_assert(N_SLOTS == 1u << (64 - 50), "slot_of gives fourteen bits");
 
-static bool was_launched(CUfunction function)
+static _Atomic(CUfunction) *recent_of(CUfunction function)
+{
+	return &driver.launched[slot_of(function) % DRIVER_N_LAUNCHED];
+}
+
+static bool is_in_table(CUfunction function)
 {
 	size_t slot = slot_of(function);
 
@@ -33,6 +37,18 @@ static bool was_launched(CUfunction function)
 		if (!there)
 			return false;
 	}
+	return true;
+}
+
+static bool was_launched(CUfunction function)
+{
+	_Atomic(CUfunction) *recent = recent_of(function);
+
+	if (__builtin_expect(atomic_load_explicit(recent, memory_order_relaxed) == function, 1))
+		return true;
+	if (!is_in_table(function))
+		return false;
+	atomic_store_explicit(recent, function, memory_order_relaxed);
 	return true;
 }
 

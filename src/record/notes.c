@@ -12,18 +12,20 @@ static _Atomic int states[N_NOTES];
 static _Atomic uint64_t n_bypassed;
 
 static const char *const texts[N_NOTES] = {
-	[NOTE_DEEPBIND_CLEARED] = "a library was opened with RTLD_DEEPBIND; the flag was taken out "
-				  "so that its CUDA calls are seen "
-				  "(VRAMTRACE_DEEPBIND=keep leaves it in)",
-	[NOTE_DEEPBIND_KEPT] = "a library was opened with RTLD_DEEPBIND, left in by "
-			       "VRAMTRACE_DEEPBIND=keep: CUDA calls of it and of "
-			       "its libraries may be missing",
-	[NOTE_BYPASSED] = "the driver was reached past its hooks: allocations are known only from "
-			  "the calls of the runtime, and "
-			  "copies are missing",
-	[NOTE_SPARSE] =
-		"memory was mapped into sparse arrays: it is counted as long as its handle is "
-		"held, not as long as it is mapped",
+	[NOTE_DEEPBIND_CLEARED] =
+		("a library was opened with RTLD_DEEPBIND; the flag was taken out "
+		 "so that its CUDA calls are seen "
+		 "(VRAMTRACE_DEEPBIND=keep leaves it in)"),
+	[NOTE_DEEPBIND_KEPT] = ("a library was opened with RTLD_DEEPBIND, left in by "
+				"VRAMTRACE_DEEPBIND=keep: CUDA calls of it and of "
+				"its libraries may be missing"),
+	[NOTE_BYPASSED] = ("the driver was reached past its hooks: allocations are known only from "
+			   "the calls of the runtime, and "
+			   "copies are missing"),
+	[NOTE_SPARSE] = ("memory mapped into sparse arrays counts while its handle is held, not "
+			 "while it is mapped"),
+	[NOTE_DECOMPRESSED] =
+		"batches were decompressed on the device: what they wrote is not counted",
 };
 
 static void write_text(const char *text)

@@ -2,7 +2,14 @@
 #ifndef VRAMTRACE_RECORD_NOTES_H
 #define VRAMTRACE_RECORD_NOTES_H
 
-enum note { NOTE_DEEPBIND_CLEARED, NOTE_DEEPBIND_KEPT, NOTE_BYPASSED, NOTE_SPARSE, N_NOTES };
+enum note {
+	NOTE_DEEPBIND_CLEARED,
+	NOTE_DEEPBIND_KEPT,
+	NOTE_BYPASSED,
+	NOTE_SPARSE,
+	NOTE_DECOMPRESSED,
+	N_NOTES
+};
 
 /* Puts the note into the trace: at once, or when there is one. No allocation, no lock. */
 void notes_say(enum note note);

@@ -219,3 +219,28 @@ BOXES_FORM_2(cuMemcpy3DBatchAsync_v2_ptsz)
 #endif
 
 #endif
+
+#if CUDA_VERSION >= 12060
+/* There is no decompression engine. */
+CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *params, size_t count, unsigned int flags,
+	size_t *error_index, CUstream stream)
+{
+	(void)params;
+	(void)count;
+	(void)flags;
+	(void)error_index;
+	(void)stream;
+	return SIM_CALL(NEED_CONTEXT, CUDA_ERROR_NOT_SUPPORTED);
+}
+
+CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *params, size_t count,
+	unsigned int flags, size_t *error_index, CUstream stream)
+{
+	(void)params;
+	(void)count;
+	(void)flags;
+	(void)error_index;
+	(void)stream;
+	return SIM_CALL(NEED_CONTEXT, CUDA_ERROR_NOT_SUPPORTED);
+}
+#endif

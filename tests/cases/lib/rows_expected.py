@@ -501,7 +501,7 @@ class Expected:
     def nothing(self, c):
         return []
 
-    cuInit = cuGetProcAddress = cuMemMapArrayAsync = nothing
+    cuInit = cuGetProcAddress = cuMemMapArrayAsync = cuMemBatchDecompressAsync = nothing
 
     def of(self, c):
         named = getattr(self, c.base, None)
