@@ -361,8 +361,8 @@ static void test_timeline(void **state)
 		/* Nothing was sampled in the first column. */
 		",,,,\n",
 		",69206016,12582912,23068672,4194304\n",
-		"last sample: 66.0 MiB in use = 28.0 MiB tracked + 12.0 MiB untracked + 4.0 MiB "
-		"unexplained + 22.0 MiB of others\n",
+		("last sample: 66.0 MiB in use = 28.0 MiB tracked + 12.0 MiB untracked + 4.0 MiB "
+		 "unexplained + 22.0 MiB of others\n"),
 	};
 	struct timeline timeline;
 	struct loaded loaded;
