@@ -16,7 +16,7 @@
 
 #define ROWS_N_VARIANTS 16u
 #define ROWS_SLOT_BYTES 2048u /* behind each pointer argument */
-#define ROWS_MAX_PARAMS 10u
+#define ROWS_MAX_PARAMS 12u
 #define ROWS_MAX_OWN	32u
 
 /* What the driver tells the recorder, which asks for itself. */

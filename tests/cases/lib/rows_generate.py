@@ -25,7 +25,7 @@ INPUT = '''#define __CUDA_API_VERSION_INTERNAL
 READ_ONLY = {'mapInfoList', 'dsts', 'dptrs', 'srcs', 'sizes', 'attrs', 'attrIdxs', 'attrsIdxs', 'opList', 'resources', 'location',
              'prefetchLocs', 'prefetchLocIdxs', 'shareData', 'ctxCreateParams', 'paramsArray', 'options', 'jitOptions',
              'libraryOptions', 'optionValues', 'jitOptionsValues', 'libraryOptionValues', 'value', 'nodeParams',
-             'instantiateParams'}
+             'instantiateParams', 'kernelParams', 'extra'}
 
 # Handles that one row makes and another takes.
 SHARED = {'CUcontext': 1, 'CUmemoryPool': 2, 'CUgraphicsResource': 3}
