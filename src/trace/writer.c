@@ -81,11 +81,13 @@ static int reserve_bytes(const struct vt_writer *writer, uint64_t offset, uint64
 	return error ? VT_E_IO : 0;
 }
 
+/* The magic comes last: a process killed in the middle of this leaves a file that says it is empty,
+ * not one that contradicts itself. */
 static int write_header(struct vt_writer *writer)
 {
 	struct vt_file_header *header = writer->header;
+	size_t magic = sizeof(header->magic);
 
-	memcpy(header->magic, VT_MAGIC, sizeof(header->magic));
 	header->format = VT_FORMAT;
 	header->byte_order = VT_BYTE_ORDER;
 	header->header_bytes = VT_HEADER_BYTES;
@@ -96,7 +98,11 @@ static int write_header(struct vt_writer *writer)
 	header->start_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
 	memcpy(header + 1, vt_schema_text, vt_schema_text_bytes);
 	writer->start_monotonic_ns = header->start_monotonic_ns;
-	if (writer->copy && !write_all(writer->fd, header, VT_HEADER_BYTES, 0))
+	atomic_signal_fence(memory_order_release);
+	memcpy(header->magic, VT_MAGIC, magic);
+	if (writer->copy && !(write_all(writer->fd, (uint8_t *)header + magic,
+				      VT_HEADER_BYTES - magic, magic) &&
+				    write_all(writer->fd, header, magic, 0)))
 		return errno == ENOSPC ? VT_E_NO_SPACE : VT_E_IO;
 	return 0;
 }
