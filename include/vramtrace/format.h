@@ -159,6 +159,31 @@ enum vt_context_action {
 	VT_CONTEXT_RESET = 5,	/* primary context */
 };
 
+/* Item of stack.python: this frame is the outermost that its call of the evaluation loop ran. */
+#define VT_PYTHON_ENTRY 0x80000000u
+
+/* Bits of stack.flags: there were more frames than were kept. */
+#define VT_STACK_NATIVE_CUT 1u
+#define VT_STACK_PYTHON_CUT 2u
+
+/* How the bytes of python_code.lines map instruction offsets to lines. */
+enum vt_line_table {
+	VT_LINES_LNOTAB = 1,	/* co_lnotab of CPython up to 3.9 */
+	VT_LINES_310 = 2,	/* co_linetable of 3.10 */
+	VT_LINES_LOCATIONS = 3, /* co_linetable of 3.11 and later */
+};
+
+/* How an attempt to take a Python stack ended. */
+enum vt_python_outcome {
+	VT_PYTHON_CAPTURED = 0,
+	VT_PYTHON_NO_THREAD = 1,  /* the thread has never run Python: nothing is missing */
+	VT_PYTHON_EMPTY = 2,	  /* the thread runs no Python now: nothing is missing */
+	VT_PYTHON_FINALIZING = 3, /* the interpreter is going down */
+	VT_PYTHON_INVALID = 4,	  /* a frame was not what it should be */
+	VT_PYTHON_MISMATCH = 5,	  /* captured, but not all native frames of its loop were found */
+	VT_N_PYTHON_OUTCOMES
+};
+
 /* Bytes that are not owned: in a decoded record they point into the trace, valid while the reader
  * lives. */
 struct vt_text {
