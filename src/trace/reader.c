@@ -13,6 +13,7 @@
 
 #define MAX_FIELDS 32u
 #define MAX_LIST   8192u
+#define MAX_LISTS  2u /* in one record */
 
 /* How the file describes one kind of record. */
 struct layout {
@@ -27,9 +28,13 @@ struct cursor {
 	const uint8_t *end;
 	struct vt_delta delta;
 	struct vt_record ahead;
-	bool cut;	/* the file ends before the chunk does */
-	uint64_t *list; /* frames of `ahead` */
-	size_t list_size;
+	bool cut; /* the file ends before the chunk does */
+	/* The lists of `ahead`, in order. */
+	struct {
+		uint64_t *items;
+		size_t size;
+	} lists[MAX_LISTS];
+	size_t n_lists;
 };
 
 /* A chunk of the file, in the order of the time it begins. */
@@ -231,8 +236,8 @@ int vt_reader_open(struct vt_reader **out, const char *path)
 
 static void cursor_free(struct cursor *cursor)
 {
-	if (cursor)
-		free(cursor->list);
+	for (size_t i = 0; cursor && i < MAX_LISTS; i++)
+		free(cursor->lists[i].items);
 	free(cursor);
 }
 
@@ -290,25 +295,26 @@ int vt_reader_rewind(struct vt_reader *reader)
 
 static bool decode_list(struct cursor *cursor, const uint8_t **p, struct vt_list *out)
 {
-	uint64_t n, last = 0, difference;
+	/* Those of a newer format that are stepped over need no place of their own. */
+	size_t which = cursor->n_lists < MAX_LISTS ? cursor->n_lists++ : MAX_LISTS - 1;
+	uint64_t n, last = 0, difference, *items = cursor->lists[which].items;
 
 	if (!vt_decode_number(p, cursor->end, &n) || n > MAX_LIST)
 		return false;
-	if (n > cursor->list_size) {
-		uint64_t *bigger = realloc(cursor->list, n * sizeof(*bigger));
-
-		if (!bigger)
+	if (n > cursor->lists[which].size) {
+		items = realloc(items, n * sizeof(*items));
+		if (!items)
 			return false;
-		cursor->list = bigger;
-		cursor->list_size = n;
+		cursor->lists[which].items = items;
+		cursor->lists[which].size = n;
 	}
 	for (uint64_t i = 0; i < n; i++) {
 		if (!vt_decode_number(p, cursor->end, &difference))
 			return false;
 		last += (uint64_t)vt_unzigzag(difference);
-		cursor->list[i] = last;
+		items[i] = last;
 	}
-	*out = (struct vt_list){cursor->list, n};
+	*out = (struct vt_list){items, n};
 	return true;
 }
 
@@ -368,6 +374,7 @@ static int decode_ahead(struct vt_reader *reader, struct cursor *cursor)
 		if (!layout || !layout->n_fields)
 			return -1;
 		memset(record, 0, sizeof(*record));
+		cursor->n_lists = 0;
 		for (size_t i = 0; i < layout->n_fields; i++) {
 			bool known = layout->schema && i < layout->schema->n_fields;
 			void *out = known ? (uint8_t *)record + VT_RECORD_BASE +
