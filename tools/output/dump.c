@@ -92,7 +92,6 @@ static const char *meaning_of(const struct model *model, const struct vt_record 
 	return !strcmp(field, "action") ? action_of(record->kind, number) : NULL;
 }
 
-/* Bytes that are no text are shown in hexadecimal. */
 static bool is_text(struct vt_text text)
 {
 	for (size_t at = 0; at < text.bytes;) {
@@ -105,9 +104,9 @@ static bool is_text(struct vt_text text)
 	return true;
 }
 
-static bool is_binary(const char *field, struct vt_text text)
+static bool is_binary(const char *field)
 {
-	return !strcmp(field, "uuid") || !strcmp(field, "build_id") || !is_text(text);
+	return !strcmp(field, "uuid") || !strcmp(field, "build_id") || !strcmp(field, "lines");
 }
 
 static void put_hex(FILE *out, struct vt_text text)
@@ -157,7 +156,7 @@ static void put_value(FILE *out, const struct model *model, const struct vt_reco
 
 	switch (value.type) {
 	case VT_FIELD_TEXT:
-		if (is_binary(field->name, value.text))
+		if (is_binary(field->name) || !is_text(value.text))
 			put_hex(out, value.text);
 		else
 			put_quoted(out, value.text);
@@ -202,17 +201,14 @@ static void field_json(struct json *json, const struct model *model, const struc
 {
 	struct value value = value_of(record, field);
 	const char *meaning;
-	char name[64], hex[2 * 64 + 1];
+	char name[64];
 
 	switch (value.type) {
 	case VT_FIELD_TEXT:
-		if (is_binary(field->name, value.text) && value.text.bytes <= 64) {
-			for (size_t i = 0; i < value.text.bytes; i++)
-				snprintf(hex + 2 * i, 3, "%02x", (unsigned char)value.text.data[i]);
-			json_string(json, field->name, value.text.bytes ? hex : "");
-		} else {
+		if (is_binary(field->name))
+			json_bytes(json, field->name, value.text);
+		else
 			json_text(json, field->name, value.text);
-		}
 		return;
 	case VT_FIELD_LIST:
 		json_open(json, field->name, '[');

@@ -101,6 +101,15 @@ void json_text(struct json *json, const char *key, struct vt_text value)
 	put_escaped(json->out, value.data, value.bytes);
 }
 
+void json_bytes(struct json *json, const char *key, struct vt_text value)
+{
+	begin(json, key);
+	fputc('"', json->out);
+	for (size_t i = 0; i < value.bytes; i++)
+		fprintf(json->out, "%02x", (unsigned char)value.data[i]);
+	fputc('"', json->out);
+}
+
 void json_string(struct json *json, const char *key, const char *value)
 {
 	if (value)

@@ -27,8 +27,9 @@ void json_signed(struct json *json, const char *key, int64_t value);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
 void json_text(struct json *json, const char *key, struct vt_text value);
-void json_string(struct json *json, const char *key, const char *value); /* NULL gives null */
-void json_hex(struct json *json, const char *key, uint64_t value);	 /* "0x7f00", as a string */
+void json_bytes(struct json *json, const char *key, struct vt_text value); /* as hex digits */
+void json_string(struct json *json, const char *key, const char *value);   /* NULL gives null */
+void json_hex(struct json *json, const char *key, uint64_t value); /* "0x7f00", as a string */
 
 /* The number when known, else null. */
 void json_number_or_null(struct json *json, const char *key, bool known, uint64_t value);
