@@ -117,6 +117,7 @@ objs = $(addsuffix .o,$(addprefix $(BUILD)/,$(basename $(1))))
 src_trace   := $(wildcard src/trace/*.c)
 src_record  := $(wildcard src/record/*.c src/record/*/*.c)
 src_python  := $(wildcard src/python/*.c)
+src_elf     := $(wildcard src/elf/*.c)
 src_hooks   := $(wildcard src/hooks/*.c src/hooks/*.S)
 src_tools   := $(wildcard tools/*.c tools/*/*.c)
 src_simcuda := $(wildcard tests/sim/sim_*.c)
@@ -158,7 +159,7 @@ inc_src := -Iinclude -Isrc
 $(BUILD)/src/hooks/%.o: inc = $(inc_src) $(cuda_includes)
 $(BUILD)/src/%.o: inc = $(inc_src)
 $(BUILD)/src/%.o: more = -fvisibility=hidden -ftls-model=initial-exec $(warn_flags)
-$(BUILD)/src/hooks/dl.o $(BUILD)/src/hooks/object.o: more += $(dl_flags)
+$(BUILD)/src/hooks/dl.o $(BUILD)/src/elf/object.o: more += $(dl_flags)
 $(BUILD)/tools/%.o: inc = $(inc_src) -Itools
 $(BUILD)/tools/%.o: more = $(warn_flags)
 $(BUILD)/tests/%.o $(BUILD)/examples/%.o: inc = $(inc_src) -Itools -Itests -Itests/sim $(cuda_includes)
@@ -175,7 +176,7 @@ $(BUILD)/%.o: %.S $(flags_file)
 	$(call say,AS,$<)$(compile)
 
 # --- The recorder ----------------------------------------------------------------------------------------------------
-lib_objs := $(call objs,$(src_trace) $(src_record) $(src_python) $(src_hooks))
+lib_objs := $(call objs,$(src_trace) $(src_elf) $(src_record) $(src_python) $(src_hooks))
 # An anonymous version script: a named version node would silently not interpose. Its names are the rows of driver.def and
 # runtime.def and the lines of exports.list.
 export_defs := $(wildcard src/hooks/driver.def src/hooks/runtime.def)
@@ -287,7 +288,7 @@ $(selftest): %: %.o | $(sims)
 	$(call say,LD,$@)$(link_program) -lcudart -lcuda -lcmocka -ldl
 
 # --- Tests -----------------------------------------------------------------------------------------------------------
-$(BUILD)/tests/libunder_test.a: $(call objs,$(src_trace) $(src_record) $(src_python) $(filter-out tools/main.c,$(src_tools)))
+$(BUILD)/tests/libunder_test.a: $(call objs,$(src_trace) $(src_elf) $(src_record) $(src_python) $(filter-out tools/main.c,$(src_tools)))
 	@mkdir -p $(@D)
 	$(call say,AR,$@)rm -f $@; $(AR) rcs $@ $^
 
@@ -330,7 +331,7 @@ demo: all ## run a leaking program on the simulated CUDA under the preload; prin
 # --- Checks of the sources -------------------------------------------------------------------------------------------
 headers    := $(wildcard include/*/*.h src/*/*.h src/*/*/*.h tools/*.h tools/*/*.h tests/sim/*.h)
 formatted  := $(wildcard $(foreach d,include/* src/* src/*/* tools tools/* tests/* examples,$(d)/*.c $(d)/*.h))
-tidy_files := $(filter %.c,$(src_trace) $(src_record) $(src_python) $(src_hooks)) $(src_tools)
+tidy_files := $(filter %.c,$(src_trace) $(src_elf) $(src_record) $(src_python) $(src_hooks)) $(src_tools)
 inc_of      = $(inc_src) $(if $(filter tools/%,$(1)),-Itools) $(if $(filter tests/%,$(1)),-Itests/sim) \
 	$(if $(filter src/hooks/% tests/%,$(1)),$(cuda_includes))
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks that every #include follows the arrows of the architecture; prints file:line of each that does not.
 #
-#   hooks -> record -> trace     hooks -> python     record -> python
+#   hooks -> record -> trace     hooks -> python     record -> python     hooks, python -> elf
 #   cmd_* -> analysis -> model -> trace     cmd_* -> symbol -> model     cmd_* -> output -> (result structs)
 #   cmd_* -> doctor -> model
 #
@@ -13,9 +13,10 @@ cd "$(dirname "$0")/.." || exit 2
 find src include tools -name '*.[chS]' -o -name '*.def' | sort | xargs awk '
 BEGIN {
 	may["src/trace"] = "trace"
-	may["src/python"] = "python"
-	may["src/record"] = "record trace python"
-	may["src/hooks"] = "hooks record trace python"
+	may["src/elf"] = "elf"
+	may["src/python"] = "python elf"
+	may["src/record"] = "record trace python elf"
+	may["src/hooks"] = "hooks record trace python elf"
 	may["tools/model"] = "model trace"
 	may["tools/analysis"] = "analysis model trace"
 	may["tools/symbol"] = "symbol model trace"

@@ -1,4 +1,4 @@
-#include "hooks/object.h"
+#include "elf/object.h"
 
 #include <elf.h>
 #include <stddef.h>
@@ -52,48 +52,53 @@ static bool is_same(const char *a, const char *b)
 	return *a == *b;
 }
 
-static void *function_named(const struct object *object, uint32_t index, const char *name)
+static bool defines(const struct object *object, uint32_t index, const char *name, int type)
 {
 	const ElfW(Sym) *symbol = &object->symbols[index];
 
-	if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC ||
-		!is_same(object->strings + symbol->st_name, name))
-		return NULL;
-	return (void *)(object->bias + symbol->st_value);
+	return symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == type &&
+	       is_same(object->strings + symbol->st_name, name);
 }
 
 /* The GNU hash table: header, Bloom filter, buckets, then one hash a symbol whose lowest bit ends a
  * chain. */
-static void *find_by_gnu_hash(const struct object *object, const char *name)
+static uint32_t find_by_gnu_hash(const struct object *object, const char *name, int type)
 {
 	const uint32_t n_buckets = object->gnu_hash[0], first = object->gnu_hash[1];
 	const uint32_t *buckets =
 		object->gnu_hash + 4 + object->gnu_hash[2] * (sizeof(ElfW(Addr)) / 4);
 	const uint32_t *chains = buckets + n_buckets;
 	uint32_t hash = 5381;
-	void *found = NULL;
 
 	for (const char *p = name; *p; p++)
 		hash = hash * 33 + (uint8_t)*p;
-	for (uint32_t i = n_buckets ? buckets[hash % n_buckets] : 0; i >= first && i && !found;
-		i++) {
-		if ((chains[i - first] | 1) == (hash | 1))
-			found = function_named(object, i, name);
+	for (uint32_t i = n_buckets ? buckets[hash % n_buckets] : 0; i >= first && i; i++) {
+		if ((chains[i - first] | 1) == (hash | 1) && defines(object, i, name, type))
+			return i;
 		if (chains[i - first] & 1)
 			break;
 	}
-	return found;
+	return 0;
 }
 
-void *object_find(const struct object *object, const char *name)
+static uint32_t find_by_reading_all(const struct object *object, const char *name, int type)
 {
-	void *found = NULL;
+	for (uint32_t i = 1; object->sysv_hash && i < object->sysv_hash[1]; i++)
+		if (defines(object, i, name, type))
+			return i;
+	return 0;
+}
 
-	if (object->gnu_hash)
-		return find_by_gnu_hash(object, name);
-	for (uint32_t i = 1; object->sysv_hash && i < object->sysv_hash[1] && !found; i++)
-		found = function_named(object, i, name);
-	return found;
+void *object_find(const struct object *object, const char *name, int type, uint64_t *bytes)
+{
+	uint32_t i = object->gnu_hash ? find_by_gnu_hash(object, name, type)
+				      : find_by_reading_all(object, name, type);
+
+	if (!i)
+		return NULL;
+	if (bytes)
+		*bytes = object->symbols[i].st_size;
+	return (void *)(object->bias + object->symbols[i].st_value);
 }
 
 /* Symbols that are only referred to stand before the first that is hashed. */

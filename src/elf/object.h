@@ -1,11 +1,11 @@
 /*
- * One loaded object, read from its dynamic section without asking the loader.
+ * One loaded object of this process, read from its dynamic section without asking the loader.
  *
  * Nothing is called here that a sanitizer puts a function of its own before, such as strcmp or
  * dl_iterate_phdr: while it starts, its look-ups come here, and its functions do not work yet.
  */
-#ifndef VRAMTRACE_HOOKS_OBJECT_H
-#define VRAMTRACE_HOOKS_OBJECT_H
+#ifndef VRAMTRACE_ELF_OBJECT_H
+#define VRAMTRACE_ELF_OBJECT_H
 
 #include <link.h>
 #include <stdbool.h>
@@ -24,8 +24,9 @@ struct object {
 /* Fills object from the loader's entry. False when it has no symbols. */
 bool object_read(const struct link_map *map, struct object *object);
 
-/* The function that the object defines under this name, NULL if none. */
-void *object_find(const struct object *object, const char *name);
+/* The function (type STT_FUNC) or variable (STT_OBJECT) that the object defines under this name,
+ * NULL if none. *bytes becomes its size; bytes may be NULL. */
+void *object_find(const struct object *object, const char *name, int type, uint64_t *bytes);
 
 /* Whether the object refers to a name that it does not define; *version becomes the version it
  * wants, NULL if any will do. */

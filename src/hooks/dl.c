@@ -6,9 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "elf/object.h"
 #include "hooks/driver.h"
-#include "hooks/object.h"
 #include "hooks/runtime.h"
+#include "record/modules.h"
 #include "record/notes.h"
 #include "record/options.h"
 #include "record/session.h"
@@ -19,8 +20,6 @@ typedef void *dlvsym_function(void *handle, const char *name, const char *versio
 static void *_Atomic real_dlsym;
 static void *_Atomic real_dlvsym;
 static void *_Atomic real_dlopen;
-
-static _Atomic unsigned int n_opened;
 
 /* This library, from the linker. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
@@ -42,7 +41,7 @@ static void *find_real(void *_Atomic *kept, const char *name)
 		return real;
 	for (map = map->l_next; map && !real; map = map->l_next)
 		if (object_read(map, &object))
-			real = object_find(&object, name);
+			real = object_find(&object, name, STT_FUNC, NULL);
 	atomic_store_explicit(kept, real, memory_order_release);
 	return real;
 }
@@ -159,18 +158,13 @@ struct dl_route dl_route_dlvsym(
 struct dl_route dl_route_dlopen(int mode)
 {
 	if (!(mode & RTLD_NOLOAD))
-		atomic_fetch_add_explicit(&n_opened, 1, memory_order_release);
+		atomic_fetch_add_explicit(&modules_n_opened, 1, memory_order_release);
 	if (mode & RTLD_DEEPBIND && session_is_possible()) {
 		notes_say(options.keep_deepbind ? NOTE_DEEPBIND_KEPT : NOTE_DEEPBIND_CLEARED);
 		if (!options.keep_deepbind)
 			mode &= ~RTLD_DEEPBIND;
 	}
 	return (struct dl_route){find_real(&real_dlopen, "dlopen"), (void *)(intptr_t)mode};
-}
-
-unsigned int dl_n_opened(void)
-{
-	return atomic_load_explicit(&n_opened, memory_order_acquire);
 }
 
 /* As the object holding caller sees the name in its own scope, this library left out. */

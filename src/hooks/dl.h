@@ -13,10 +13,6 @@ void *dl_real_dlsym(void *handle, const char *name);
  * NULL: nothing. Asks the loader. */
 void *dl_bound_to(const char *name, const void *caller);
 
-/* How often an object may have been loaded: what was found out about an address holds until this
- * number changes. */
-unsigned int dl_n_opened(void);
-
 /* What the assembly does: jump there if it is not NULL, else return value. */
 struct dl_route {
 	void *jump;

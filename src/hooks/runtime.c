@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "hooks/dl.h"
+#include "record/modules.h"
 
 static const char *const names[] = {
 #define ROW(export, params, args) #export,
@@ -121,7 +122,8 @@ static void *find_anywhere(const char *name)
 
 void *runtime_original(enum runtime_row row, const void *caller)
 {
-	uint64_t key = key_of(row, caller, dl_n_opened());
+	uint64_t key =
+		key_of(row, caller, atomic_load_explicit(&modules_n_opened, memory_order_acquire));
 	void *original = recall(key);
 	int saved = errno;
 

@@ -2,7 +2,6 @@
 
 #include <elf.h>
 #include <link.h>
-#include <stdatomic.h>
 #include <unistd.h>
 
 #include "record/session.h"
@@ -25,6 +24,8 @@ static struct {
 	uint64_t n_scans;
 	unsigned long long adds, subs;
 } known;
+
+_Atomic unsigned int modules_n_opened;
 
 struct scan {
 	struct vt_lane *lane;
