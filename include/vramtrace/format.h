@@ -162,6 +162,10 @@ enum vt_context_action {
 /* Item of stack.python: this frame is the outermost that its call of the evaluation loop ran. */
 #define VT_PYTHON_ENTRY 0x80000000u
 
+/* The offset of an item of stack.python when the interpreter did not tell: there is no such line.
+ */
+#define VT_PYTHON_NO_OFFSET 0x7fffffffu
+
 /* Bits of stack.flags: there were more frames than were kept. */
 #define VT_STACK_NATIVE_CUT 1u
 #define VT_STACK_PYTHON_CUT 2u
@@ -180,7 +184,8 @@ enum vt_python_outcome {
 	VT_PYTHON_EMPTY = 2,	  /* the thread runs no Python now: nothing is missing */
 	VT_PYTHON_FINALIZING = 3, /* the interpreter is going down */
 	VT_PYTHON_INVALID = 4,	  /* a frame was not what it should be */
-	VT_PYTHON_MISMATCH = 5,	  /* captured, but not all native frames of its loop were found */
+	VT_PYTHON_MISMATCH = 5,	  /* of the captured, distinct stacks without all native frames of
+				     the evaluation loop */
 	VT_N_PYTHON_OUTCOMES
 };
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "record/eval.h"
 #include "record/live.h"
 #include "record/modules.h"
 #include "record/options.h"
@@ -88,23 +89,36 @@ static struct vt_lane *begin(const struct call *call)
 	return lane;
 }
 
+static void put_stack(
+	const struct stack *stack, uint64_t stack_id, struct vt_lane *lane, uint64_t time_ns)
+{
+	struct vt_rec_stack record = {
+		.stack_id = stack_id,
+		.time_ns = time_ns,
+		.frames = {stack_native(stack), stack->n_native},
+		.python = {stack_python(stack), stack->n_python},
+		.flags = stack->flags,
+	};
+
+	modules_update(lane, time_ns);
+	eval_check(stack, lane, time_ns);
+	vt_put_stack(lane, &record);
+}
+
 /* time_ns is the event's own moment, so that the records of a chunk stay in order. */
 static uint64_t current_stack(struct vt_lane *lane, uint64_t time_ns)
 {
-	uint64_t frames[OPTIONS_MAX_DEPTH];
-	struct vt_rec_stack record = {.frames.items = frames};
+	struct stack stack;
+	uint64_t stack_id;
 	bool is_new;
 
-	record.frames.n_items = stack_capture(frames, options.depth);
-	record.stack_id = stackset_intern(frames, record.frames.n_items, &is_new);
-	if (is_new) {
-		modules_update(lane, time_ns);
-		record.time_ns = time_ns;
-		vt_put_stack(lane, &record);
-	}
-	if (!record.stack_id)
+	stack_capture(&stack, lane, time_ns);
+	stack_id = stackset_intern(stack.words, stack_n_words(&stack), &is_new);
+	if (is_new)
+		put_stack(&stack, stack_id, lane, time_ns);
+	if (!stack.n_native)
 		note_problem(lane);
-	return record.stack_id;
+	return stack_id;
 }
 
 static void put_failure(const struct call *call, struct vt_lane *lane, enum vt_kind kind,

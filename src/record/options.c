@@ -64,13 +64,16 @@ static void read_bool(const char *name, const char *value, bool *out)
 
 static void read_stack(const char *name, const char *value)
 {
-	if (!strcmp(value, "both") || !strcmp(value, "native"))
-		options.native_stacks = true;
-	else if (!strcmp(value, "none") || !strcmp(value, "python"))
-		options.native_stacks = false;
-	else
+	bool is_both = !strcmp(value, "both");
+	bool is_native = !strcmp(value, "native"), is_python = !strcmp(value, "python");
+
+	if (is_both || is_native || is_python || !strcmp(value, "none")) {
+		options.native_stacks = is_both || is_native;
+		options.python_stacks = is_both || is_python;
+	} else {
 		complain("vramtrace: %s=%.64s: use both, python, native or none; using both\n",
 			name, value);
+	}
 }
 
 static void read_copies(const char *name, const char *value)
@@ -168,6 +171,7 @@ void options_read(char **environ_list)
 	options = (struct options){
 		.enabled = true,
 		.native_stacks = true,
+		.python_stacks = true,
 		.copies = true,
 		.memory_samples = true,
 		.depth = DEFAULT_DEPTH,

@@ -11,16 +11,17 @@ struct options {
 	bool enabled;	       /* VRAMTRACE_ENABLED */
 	bool quiet;	       /* VRAMTRACE_QUIET: nothing on stderr */
 	bool native_stacks;    /* VRAMTRACE_STACK: both, native */
+	bool python_stacks;    /* VRAMTRACE_STACK: both, python */
 	bool copies;	       /* VRAMTRACE_COPIES */
 	bool memory_samples;   /* VRAMTRACE_MEMINFO */
 	bool keep_deepbind;    /* VRAMTRACE_DEEPBIND: clear, keep */
-	unsigned int depth;    /* VRAMTRACE_STACK_DEPTH: frames kept */
+	unsigned int depth;    /* VRAMTRACE_STACK_DEPTH: frames kept of each sort */
 	uint64_t max_bytes;    /* VRAMTRACE_MAX_SIZE, 0: no limit */
 	char output[PATH_MAX]; /* VRAMTRACE_OUTPUT: pattern of the trace's path */
 	char complaints[2048]; /* lines for stderr about values that cannot be used; "" if none */
 };
 
-/* Most frames a stack can keep. */
+/* Most frames of a sort that a stack can keep. */
 #define OPTIONS_MAX_DEPTH 256u
 
 /* The options of this process. */

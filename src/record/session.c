@@ -11,7 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "record/codes.h"
+#include "record/eval.h"
 #include "record/events.h"
+#include "record/interpreter.h"
 #include "record/live.h"
 #include "record/options.h"
 #include "record/path.h"
@@ -65,8 +68,12 @@ void session_say(const char *format, ...)
 static void thread_ended(void *lane)
 {
 	if (session_thread.lane == lane &&
-		session_thread.epoch == atomic_load_explicit(&session.epoch, memory_order_relaxed))
+		session_thread.epoch ==
+			atomic_load_explicit(&session.epoch, memory_order_relaxed)) {
+		codes_release(session_thread.codes);
 		vt_lane_release(lane);
+	}
+	session_thread.codes = NULL;
 	session_thread.lane = NULL;
 }
 
@@ -104,6 +111,7 @@ static void finish(int status, void *unused)
 	lane = session_lane(session_clock_ns());
 	if (lane) {
 		record.time_ns = vt_writer_time(&session.writer, session_clock_ns());
+		interpreter_finish(lane, record.time_ns);
 		vt_put_end(lane, &record);
 	}
 	vt_writer_close(&session.writer);
@@ -121,6 +129,9 @@ static void forget_in_child(void)
 	vt_writer_forget(&session.writer);
 	live_forget();
 	stackset_forget();
+	codes_forget();
+	interpreter_forget();
+	eval_forget();
 	modules_forget();
 	events_forget();
 	uncovered_forget();
@@ -229,6 +240,7 @@ struct vt_lane *session_lane(uint64_t since_ns)
 	if (self->epoch == epoch && self->lane)
 		return self->lane;
 	memset(self->stacks, 0, sizeof(self->stacks));
+	self->codes = NULL;
 	self->epoch = epoch;
 	self->lane = vt_writer_lane(
 		&session.writer, (uint32_t)gettid(), vt_writer_time(&session.writer, since_ns));

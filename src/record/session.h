@@ -34,6 +34,7 @@ struct session {
 #define SESSION_STACK_CACHE 256u
 
 struct stackset_entry;
+struct codes_seen;
 
 /* A call of the CUDA runtime, by what traces call it. */
 struct session_caller {
@@ -49,6 +50,7 @@ struct session_thread {
 	struct session_caller caller; /* inside of which this thread is */
 	unsigned int epoch;	      /* of the session the rest belongs to */
 	struct vt_lane *lane;
+	struct codes_seen *codes; /* recent Python code objects, NULL: none yet */
 	struct stackset_entry *stacks[SESSION_STACK_CACHE]; /* recent stacks, by hash */
 };
 

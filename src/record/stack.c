@@ -1,89 +1,42 @@
 #include "record/stack.h"
 
-#include <dlfcn.h>
-#include <stdatomic.h>
-
-#define UNW_LOCAL_ONLY
-#include <libunwind.h>
-
-#include "record/options.h"
-
-/* Frames of the recorder itself, which are left out. */
-#define OWN_FRAMES 12u
-
-#define TEXT_OF(name)	    #name
-#define SYMBOL_OF(function) TEXT_OF(function)
-
-typedef int backtrace_function(void **buffer, int size);
-typedef int set_caching_function(unw_addr_space_t space, unw_caching_policy_t policy);
-
-enum { UNWINDER_NONE, UNWINDER_OPENING, UNWINDER_READY, UNWINDER_MISSING };
-
-static _Atomic int unwinder = UNWINDER_NONE;
-static backtrace_function *backtrace_of;
-
-/* This library's code, from the linker. */
-extern const char __ehdr_start[] __attribute__((visibility("hidden")));
-extern const char etext[] __attribute__((visibility("hidden")));
-
-static bool open_unwinder(void)
-{
-	void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
-	set_caching_function *set_caching;
-	unw_addr_space_t *space;
-
-	if (!library) {
-		dlerror(); /* the program is not to hear of it */
-		return false;
-	}
-	backtrace_of = (backtrace_function *)dlsym(library, "unw_backtrace");
-	set_caching = (set_caching_function *)dlsym(library, SYMBOL_OF(unw_set_caching_policy));
-	space = dlsym(library, SYMBOL_OF(unw_local_addr_space));
-	/* Its caches deadlock against the loader under load; its fast path does not need them. */
-	if (set_caching && space)
-		set_caching(*space, UNW_CACHE_NONE);
-	return backtrace_of && set_caching && space;
-}
+#include "record/interpreter.h"
+#include "vramtrace/format.h"
 
 void stack_prepare(void)
 {
-	int expected = UNWINDER_NONE;
-
-	if (!options.native_stacks ||
-		!atomic_compare_exchange_strong(&unwinder, &expected, UNWINDER_OPENING))
-		return;
-	atomic_store_explicit(&unwinder, open_unwinder() ? UNWINDER_READY : UNWINDER_MISSING,
-		memory_order_release);
+	native_prepare();
+	interpreter_prepare();
 }
 
 const char *stack_problem(void)
 {
-	if (!options.native_stacks)
+	if (!options.native_stacks && !options.python_stacks)
 		return "stacks were turned off by VRAMTRACE_STACK";
-	if (atomic_load_explicit(&unwinder, memory_order_acquire) == UNWINDER_MISSING)
-		return "no stacks: libunwind.so.8 was not found; install libunwind8 or put it "
-		       "beside libvramtrace.so";
+	if (!options.native_stacks && !interpreter_is_known())
+		return "VRAMTRACE_STACK=python, but there was no Python interpreter when the first "
+		       "events came";
+	if (native_is_missing())
+		return "no native stacks: libunwind.so.8 was not found; install libunwind8 or put "
+		       "it beside libvramtrace.so";
 	return NULL;
 }
 
-static bool is_own(const void *address)
+void stack_capture(struct stack *stack, struct vt_lane *lane, uint64_t time_ns)
 {
-	return (const char *)address >= __ehdr_start && (const char *)address < etext;
-}
+	bool is_cut = false;
 
-size_t stack_capture(uint64_t *frames, size_t max)
-{
-	void *buffer[OPTIONS_MAX_DEPTH + OWN_FRAMES];
-	size_t n_frames = 0;
-	int n;
-
-	if (atomic_load_explicit(&unwinder, memory_order_acquire) != UNWINDER_READY)
-		return 0;
-	n = backtrace_of(buffer, (int)(max + OWN_FRAMES));
-	/* Own frames are also in the middle, where the program's call of the runtime comes through.
-	 */
-	for (int i = 0; i < n && n_frames < max; i++)
-		if (!is_own(buffer[i]))
-			frames[n_frames++] = (uint64_t)(uintptr_t)buffer[i];
-	return n_frames;
+	stack->n_native = stack->n_python = 0;
+	stack->flags = 0;
+	if (options.native_stacks)
+		stack->n_native = native_capture(stack->words + 1, options.depth, &is_cut);
+	if (is_cut)
+		stack->flags |= VT_STACK_NATIVE_CUT;
+	is_cut = false;
+	if (options.python_stacks)
+		stack->n_python = interpreter_capture(
+			stack->words + 1 + stack->n_native, options.depth, &is_cut, lane, time_ns);
+	if (is_cut)
+		stack->flags |= VT_STACK_PYTHON_CUT;
+	stack->words[0] = stack->flags << 32 | stack->n_native << 16 | stack->n_python;
 }

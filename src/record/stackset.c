@@ -11,9 +11,9 @@
 struct stackset_entry {
 	uint64_t id;
 	uint32_t hash;
-	uint32_t n_frames;
+	uint32_t n_words;
 	UT_hash_handle hh;
-	uint64_t frames[];
+	uint64_t words[];
 };
 
 struct shard {
@@ -27,30 +27,30 @@ static struct shard shards[N_SHARDS];
 static _Atomic uint64_t last_id;
 
 static bool is_stack(
-	const struct stackset_entry *entry, uint32_t hash, const uint64_t *frames, size_t n_frames)
+	const struct stackset_entry *entry, uint32_t hash, const uint64_t *words, size_t n_words)
 {
-	return entry && entry->hash == hash && entry->n_frames == n_frames &&
-	       !memcmp(entry->frames, frames, n_frames * sizeof(*frames));
+	return entry && entry->hash == hash && entry->n_words == n_words &&
+	       !memcmp(entry->words, words, n_words * sizeof(*words));
 }
 
 static struct stackset_entry *find_or_add(
-	struct shard *shard, uint32_t hash, const uint64_t *frames, size_t n_frames, bool *is_new)
+	struct shard *shard, uint32_t hash, const uint64_t *words, size_t n_words, bool *is_new)
 {
 	struct arena *arena = &shard->arena;
-	size_t bytes = n_frames * sizeof(*frames);
+	size_t bytes = n_words * sizeof(*words);
 	struct stackset_entry *entry;
 	bool added = true;
 
-	HASH_FIND_BYHASHVALUE(hh, shard->entries, frames, bytes, hash, entry);
+	HASH_FIND_BYHASHVALUE(hh, shard->entries, words, bytes, hash, entry);
 	if (entry)
 		return entry;
 	entry = arena_alloc_forever(arena, sizeof(*entry) + bytes);
 	if (!entry)
 		return NULL;
 	entry->hash = hash;
-	entry->n_frames = (uint32_t)n_frames;
-	memcpy(entry->frames, frames, bytes);
-	HASH_ADD_KEYPTR_BYHASHVALUE(hh, shard->entries, entry->frames, bytes, hash, entry);
+	entry->n_words = (uint32_t)n_words;
+	memcpy(entry->words, words, bytes);
+	HASH_ADD_KEYPTR_BYHASHVALUE(hh, shard->entries, entry->words, bytes, hash, entry);
 	if (!added)
 		return NULL;
 	entry->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
@@ -58,22 +58,22 @@ static struct stackset_entry *find_or_add(
 	return entry;
 }
 
-uint64_t stackset_intern(const uint64_t *frames, size_t n_frames, bool *is_new)
+uint64_t stackset_intern(const uint64_t *words, size_t n_words, bool *is_new)
 {
 	uint32_t hash;
 	struct stackset_entry **recent, *entry;
 	struct shard *shard;
 
 	*is_new = false;
-	if (!n_frames)
+	if (!n_words)
 		return 0;
-	hash = table_hash(frames, n_frames * sizeof(*frames));
+	hash = table_hash(words, n_words * sizeof(*words));
 	recent = &session_thread.stacks[hash % SESSION_STACK_CACHE];
-	if (is_stack(*recent, hash, frames, n_frames))
+	if (is_stack(*recent, hash, words, n_words))
 		return (*recent)->id;
 	shard = &shards[(hash >> 16) % N_SHARDS];
 	pthread_mutex_lock(&shard->lock);
-	entry = find_or_add(shard, hash, frames, n_frames, is_new);
+	entry = find_or_add(shard, hash, words, n_words, is_new);
 	pthread_mutex_unlock(&shard->lock);
 	if (!entry)
 		return 0;
