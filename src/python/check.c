@@ -51,12 +51,9 @@ static bool is_frame(const struct python *python, uint64_t frame)
 	       (frame_is_shim(at, frame) || is_code(python, frame_code(at, frame)));
 }
 
-static bool is_thread(const struct python *python, uint64_t thread)
+static bool is_thread(const struct python_layout *at, uint64_t thread)
 {
-	const struct python_layout *at = &python->layout;
-
-	return HAS_WORDS(python->runtime, at->runtime_finalizing) &&
-	       HAS_WORDS(thread, at->thread_frame, at->thread_cframe) &&
+	return HAS_WORDS(thread, at->thread_frame, at->thread_cframe) &&
 	       (!frame_is_indirect(at) ||
 		       HAS_WORDS(memory_word(thread + at->thread_cframe), at->cframe_frame));
 }
@@ -70,7 +67,11 @@ enum vt_python_outcome python_check(const struct python *python)
 
 	if (!thread)
 		return VT_PYTHON_NO_THREAD;
-	if (!is_thread(python, thread))
+	if (!HAS_WORDS(python->runtime, at->runtime_finalizing))
+		return VT_PYTHON_INVALID;
+	if (frame_may_be_gone(at, python->runtime, thread))
+		return VT_PYTHON_FINALIZING;
+	if (!is_thread(at, thread))
 		return VT_PYTHON_INVALID;
 	frame = frame_innermost(at, thread);
 	for (unsigned int i = 0; frame && i < MAX_FRAMES; i++, frame = frame_previous(at, frame))

@@ -36,6 +36,15 @@ static inline uint64_t frame_code(const struct python_layout *at, uint64_t frame
 	return at->is_tagged ? code & ~(uint64_t)3 : code;
 }
 
+/* Once an interpreter goes down, it frees what belongs to all threads but the one that ends it. */
+static inline bool frame_may_be_gone(
+	const struct python_layout *at, uint64_t runtime, uint64_t thread)
+{
+	uint64_t finalizing = memory_word(runtime + at->runtime_finalizing);
+
+	return finalizing && finalizing != thread;
+}
+
 /* Whether a thread leads to its frames through a struct of the evaluation loop. */
 static inline bool frame_is_indirect(const struct python_layout *at)
 {

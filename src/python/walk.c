@@ -7,13 +7,10 @@
 
 enum vt_python_outcome python_walk_begin(const struct python *python, struct python_walk *walk)
 {
-	uint64_t finalizing;
-
 	*walk = (struct python_walk){.thread = (uint64_t)(uintptr_t)python->thread_state()};
 	if (!walk->thread)
 		return VT_PYTHON_NO_THREAD;
-	finalizing = memory_word(python->runtime + python->layout.runtime_finalizing);
-	if (finalizing && finalizing != walk->thread)
+	if (frame_may_be_gone(&python->layout, python->runtime, walk->thread))
 		return VT_PYTHON_FINALIZING;
 	walk->frame =
 		frame_skip_shims(&python->layout, frame_innermost(&python->layout, walk->thread));

@@ -38,5 +38,5 @@ void stack_capture(struct stack *stack, struct vt_lane *lane, uint64_t time_ns)
 			stack->words + 1 + stack->n_native, options.depth, &is_cut, lane, time_ns);
 	if (is_cut)
 		stack->flags |= VT_STACK_PYTHON_CUT;
-	stack->words[0] = stack->flags << 32 | stack->n_native << 16 | stack->n_python;
+	stack_sum_up(stack);
 }

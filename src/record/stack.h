@@ -30,6 +30,12 @@ static inline const uint64_t *stack_python(const struct stack *stack)
 	return stack->words + 1 + stack->n_native;
 }
 
+/* Completes words once all else is filled. */
+static inline void stack_sum_up(struct stack *stack)
+{
+	stack->words[0] = stack->flags << 32 | (uint64_t)stack->n_native << 16 | stack->n_python;
+}
+
 /* Words in use, 0 when there is no frame of either sort. */
 static inline size_t stack_n_words(const struct stack *stack)
 {

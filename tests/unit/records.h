@@ -23,7 +23,8 @@ struct source {
 	uint64_t time_ns; /* of the next record */
 	char texts[16][512];
 	size_t n_texts;
-	uint64_t list[256];
+	uint64_t lists[2][256];
+	size_t n_lists;
 };
 
 /* splitmix64: the same numbers in every run. */
@@ -80,11 +81,12 @@ static inline void fill_TEXT(struct source *source, struct vt_text *out)
 
 static inline void fill_LIST(struct source *source, struct vt_list *out)
 {
+	uint64_t *list = source->lists[source->n_lists++ % 2];
 	size_t n = source_next(source) % 256;
 
 	for (size_t i = 0; i < n; i++)
-		source->list[i] = source_number(source);
-	*out = (struct vt_list){source->list, n};
+		list[i] = source_number(source);
+	*out = (struct vt_list){list, n};
 }
 
 /* Fills the record of this kind. False when there is no such kind. */

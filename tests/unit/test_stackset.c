@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "record/session.h"
+#include "record/stack.h"
 #include "record/stackset.h"
 
 static int start_empty(void **state)
@@ -43,6 +44,38 @@ static void same_stack_same_number(void **state)
 		assert_int_equal(stackset_intern(c, 2, &is_new), id_c);
 		assert_false(is_new);
 	}
+}
+
+/* A stack as the recorder captures it. */
+static uint64_t number_of(size_t n_native, size_t n_python, uint64_t flags, const uint64_t *frames)
+{
+	struct stack stack = {.n_native = n_native, .n_python = n_python, .flags = flags};
+	bool is_new;
+
+	memcpy(stack.words + 1, frames, (n_native + n_python) * sizeof(*frames));
+	stack_sum_up(&stack);
+	return stackset_intern(stack.words, stack_n_words(&stack), &is_new);
+}
+
+/* The same words may be native addresses or Python frames, and a stack that was cut is not a whole
+ * one. */
+static void sorts_of_frames_are_told_apart(void **state)
+{
+	static const uint64_t frames[] = {1, 2, 3};
+	const uint64_t ids[] = {
+		number_of(3, 0, 0, frames),
+		number_of(2, 1, 0, frames),
+		number_of(0, 3, 0, frames),
+		number_of(3, 0, VT_STACK_NATIVE_CUT, frames),
+		number_of(2, 1, VT_STACK_PYTHON_CUT, frames),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++)
+		for (size_t k = 0; k < i; k++)
+			assert_int_not_equal(ids[i], ids[k]);
+	assert_int_equal(number_of(2, 1, 0, frames), ids[1]);
+	assert_int_equal(number_of(0, 0, 0, frames), 0);
 }
 
 static void no_stack_is_zero(void **state)
@@ -141,6 +174,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(same_stack_same_number, start_empty),
+		cmocka_unit_test_setup(sorts_of_frames_are_told_apart, start_empty),
 		cmocka_unit_test_setup(no_stack_is_zero, start_empty),
 		cmocka_unit_test_setup(forgetting_starts_over, start_empty),
 		cmocka_unit_test_setup(threads_agree, start_empty),
