@@ -147,7 +147,8 @@ cases    := $(patsubst tests/cases/%.c,$(BUILD)/cases/%,$(src_case))
 randoms  := $(if $(src_route),$(addprefix $(BUILD)/cases/random_calls-,runtime-shared runtime-static driver dlsym))
 rows     := $(addprefix $(BUILD)/rows/,rows_caller libcuda.so.1 old/libcuda.so.1 rows_decoy.so rows_linked.so)
 benches  := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(src_bench))
-programs := $(examples) $(gpus) $(cases) $(randoms) $(benches)
+bench_libs := $(patsubst tests/bench/lib/%.c,$(BUILD)/bench/%.so,$(wildcard tests/bench/lib/*.c))
+programs := $(examples) $(gpus) $(cases) $(randoms) $(benches) $(bench_libs)
 
 .PHONY: all deps demo test check-unit check-sim check-gpu check-needed bench dist install uninstall \
 	format format-check tidy layers hdr-check cross-aarch64 help clean
@@ -246,6 +247,11 @@ endef
 $(eval $(call program,examples,examples))
 $(eval $(call program,gpu,tests/gpu))
 
+# Called from Python, which is no program of this build.
+$(bench_libs): $(BUILD)/bench/%.so: $(BUILD)/tests/bench/lib/%.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(link_program) -shared -lcuda -ldl
+
 $(cases): $(BUILD)/cases/%: $(BUILD)/tests/cases/%.o
 $(benches): $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o
 $(cases) $(benches):
@@ -311,7 +317,7 @@ check-sim: all $(cases) $(randoms) $(rows) ## only the end-to-end cases, on the 
 check-gpu: all $(gpus) ## tests that need a GPU (skipped without one)
 	$(run)TEST_TIMEOUT=3600 TEST_JOBS=1 $(runner) gpu $(call scripts,tests/gpu)
 
-bench: all $(benches) ## measurements, on the simulated CUDA
+bench: all $(benches) $(bench_libs) ## measurements, on the simulated CUDA
 	$(run)for b in $(call scripts,tests/bench); do \
 		BUILD_DIR=$(abspath $(BUILD)) LD_LIBRARY_PATH=$(abspath $(BUILD))/sim sh $$b || exit 1; done
 
@@ -330,7 +336,7 @@ demo: all ## run a leaking program on the simulated CUDA under the preload; prin
 
 # --- Checks of the sources -------------------------------------------------------------------------------------------
 headers    := $(wildcard include/*/*.h src/*/*.h src/*/*/*.h tools/*.h tools/*/*.h tests/sim/*.h)
-formatted  := $(wildcard $(foreach d,include/* src/* src/*/* tools tools/* tests/* examples,$(d)/*.c $(d)/*.h))
+formatted  := $(wildcard $(foreach d,include/* src/* src/*/* tools tools/* tests/* tests/*/lib examples,$(d)/*.c $(d)/*.h))
 tidy_files := $(filter %.c,$(src_trace) $(src_elf) $(src_record) $(src_python) $(src_hooks)) $(src_tools)
 inc_of      = $(inc_src) $(if $(filter tools/%,$(1)),-Itools) $(if $(filter tests/%,$(1)),-Itests/sim) \
 	$(if $(filter src/hooks/% tests/%,$(1)),$(cuda_includes))

@@ -100,15 +100,15 @@ static bool can_read(struct python *python, const struct symbols *symbols)
 	uint32_t major = python->version >> 24, minor = python->version >> 16 & 0xff;
 	uint64_t name;
 
-	for (unsigned int i = 0; i < N_SYMBOLS; i++)
-		if (!symbols->at[i] && i != VERSION && i != EVAL)
-			return refuse(python, "the interpreter does not export what is needed");
 	if (major != 3 || minor < PYTHON_OLDEST || minor > PYTHON_NEWEST) {
 		snprintf(python->reason, sizeof(python->reason),
 			"frames of Python %u.%u are not known to this version, only 3.%u to 3.%u",
 			major, minor, PYTHON_OLDEST, PYTHON_NEWEST);
 		return false;
 	}
+	for (unsigned int i = 0; i < N_SYMBOLS; i++)
+		if (!symbols->at[i] && i != VERSION && i != EVAL)
+			return refuse(python, "the interpreter does not export what is needed");
 	if (!python_layout_of(python->version, &python->layout) &&
 		!python_layout_read(symbols->at[RUNTIME], symbols->bytes[RUNTIME], python->version,
 			&python->layout))

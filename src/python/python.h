@@ -38,9 +38,9 @@ bool python_find(struct python *python);
 
 /* What tells a code object from one that had its address before. */
 struct python_key {
-	uint64_t code;			   /* its address */
-	uint64_t file, function, lines;	   /* addresses of what it refers to */
-	uint64_t file_hash, function_hash; /* as the interpreter keeps them */
+	uint64_t code;			/* its address */
+	uint64_t file, function, lines; /* addresses of what it refers to */
+	uint64_t content;		/* hash of what is there */
 	uint32_t first_line;
 	uint32_t version; /* 0 before 3.12 */
 	uint32_t n_line_bytes;

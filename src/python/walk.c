@@ -44,6 +44,45 @@ static uint32_t offset_in(const struct python_layout *at, uint64_t frame, uint64
 	return (uint32_t)offset;
 }
 
+#define ODD 0x9e3779b97f4a7c15u /* 2^64 divided by the golden ratio */
+
+/* A line table is read at both ends, so far each. Most are read whole. */
+#define ENDS_BYTES 128u
+
+/* Four sums that do not wait for each other. */
+static uint64_t hash_of_lines(uint64_t data, uint64_t n_bytes)
+{
+	uint64_t a = 1, b = 2, c = 3, d = 4, i = 0;
+
+	for (; i + 32 <= n_bytes; i += 32) {
+		if (i == ENDS_BYTES && n_bytes > 2 * ENDS_BYTES)
+			i = n_bytes - ENDS_BYTES;
+		a = (a ^ memory_word(data + i)) * ODD;
+		b = (b ^ memory_word(data + i + 8)) * ODD;
+		c = (c ^ memory_word(data + i + 16)) * ODD;
+		d = (d ^ memory_word(data + i + 24)) * ODD;
+	}
+	for (; i + 8 <= n_bytes; i += 8)
+		a = (a ^ memory_word(data + i)) * ODD;
+	if (n_bytes >= 8)
+		b = (b ^ memory_word(data + n_bytes - 8)) * ODD;
+	for (; n_bytes < 8 && i < n_bytes; i++)
+		c = (c ^ memory_u8(data + i)) * ODD;
+	return (a ^ b >> 32) * ODD + (c ^ d >> 32);
+}
+
+/* Hashes of texts are kept by the interpreter. Code objects have versions since 3.12, which are
+ * used once; before, code that is made again and again may differ in nothing but its lines. */
+static uint64_t hash_of(const struct python_layout *at, const struct python_key *key)
+{
+	uint64_t hash = memory_word(key->function + at->text_hash) * ODD;
+
+	hash = (hash ^ hash >> 32 ^ memory_word(key->file + at->text_hash)) * ODD;
+	if (key->version)
+		return hash;
+	return hash ^ hash >> 32 ^ hash_of_lines(key->lines + at->bytes_data, key->n_line_bytes);
+}
+
 static void identify(const struct python_layout *at, uint64_t code, struct python_key *key)
 {
 	*key = (struct python_key){
@@ -54,9 +93,8 @@ static void identify(const struct python_layout *at, uint64_t code, struct pytho
 		.first_line = memory_u32(code + at->code_first_line),
 		.version = at->code_version ? memory_u32(code + at->code_version) : 0,
 	};
-	key->file_hash = memory_word(key->file + at->text_hash);
-	key->function_hash = memory_word(key->function + at->text_hash);
 	key->n_line_bytes = memory_u32(key->lines + at->bytes_size);
+	key->content = hash_of(at, key);
 }
 
 /* Whether the evaluation loop was called for this frame; next is the frame that it was called from.

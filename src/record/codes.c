@@ -44,9 +44,9 @@ static struct codes_seen *idle; /* idle_lock */
 static bool is_same(const struct python_key *a, const struct python_key *b)
 {
 	return !((a->code ^ b->code) | (a->file ^ b->file) | (a->function ^ b->function) |
-		 (a->lines ^ b->lines) | (a->file_hash ^ b->file_hash) |
-		 (a->function_hash ^ b->function_hash) | (a->first_line ^ b->first_line) |
-		 (a->version ^ b->version) | (a->n_line_bytes ^ b->n_line_bytes));
+		 (a->lines ^ b->lines) | (a->content ^ b->content) |
+		 (a->first_line ^ b->first_line) | (a->version ^ b->version) |
+		 (a->n_line_bytes ^ b->n_line_bytes));
 }
 
 static struct codes_seen *seen_by_this_thread(void)

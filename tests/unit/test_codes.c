@@ -132,7 +132,7 @@ static void addresses_are_used_again(void **state)
 {
 	const struct python_layout *at = &python.layout;
 	uint64_t code = fake_code(&python, "a.py", "f", 1), name, lines;
-	uint32_t ids[6];
+	uint32_t ids[8];
 
 	(void)state;
 	ids[0] = number_of(code);
@@ -150,7 +150,12 @@ static void addresses_are_used_again(void **state)
 	memcpy((char *)(uintptr_t)name + at->text_ascii, "h", 1);
 	fake_set(name, at->text_hash, 99);
 	ids[5] = number_of(code);
-	for (size_t i = 0; i < 6; i++)
+	/* So have lines, wherever the difference is. */
+	memcpy((char *)(uintptr_t)lines + at->bytes_data, "\0", 1);
+	ids[6] = number_of(code);
+	memcpy((char *)(uintptr_t)lines + at->bytes_data + 7, "\0", 1);
+	ids[7] = number_of(code);
+	for (size_t i = 0; i < 8; i++)
 		for (size_t k = 0; k < i; k++)
 			assert_int_not_equal(ids[i], ids[k]);
 	trace_end(&writer);
