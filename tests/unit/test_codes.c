@@ -20,6 +20,8 @@ static struct python python;
 static struct vt_writer writer;
 static struct vt_lane *lane;
 
+static struct vt_reader *reader; /* of the trace that a test looks at, until the next one */
+
 static int begin(void **state)
 {
 	(void)state;
@@ -58,10 +60,11 @@ static uint32_t number_of(uint64_t code)
 /* The record of that code object, with its line table put together in *lines. */
 static bool read_code(uint32_t id, struct vt_rec_python_code *found, char *lines, size_t *n_lines)
 {
-	struct vt_reader *reader = reader_open(PATH);
 	struct vt_record record;
 	bool is_found = false;
 
+	vt_reader_close(reader);
+	reader = reader_open(PATH);
 	*n_lines = 0;
 	while (vt_reader_next(reader, &record) == 1) {
 		struct vt_text part = {NULL, 0};
@@ -80,7 +83,6 @@ static bool read_code(uint32_t id, struct vt_rec_python_code *found, char *lines
 			memcpy(lines + *n_lines, part.data, part.bytes);
 		*n_lines += part.bytes;
 	}
-	/* The file stays mapped: the test looks at the texts. */
 	return is_found;
 }
 
@@ -264,5 +266,8 @@ int main(void)
 		cmocka_unit_test_setup(threads_agree, begin),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	vt_reader_close(reader);
+	return n_failed;
 }
