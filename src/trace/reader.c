@@ -297,17 +297,18 @@ static bool decode_list(struct cursor *cursor, const uint8_t **p, struct vt_list
 {
 	/* Those of a newer format that are stepped over need no place of their own. */
 	size_t which = cursor->n_lists < MAX_LISTS ? cursor->n_lists++ : MAX_LISTS - 1;
-	uint64_t n, last = 0, difference, *items = cursor->lists[which].items;
+	uint64_t n, last = 0, difference, *items;
 
 	if (!vt_decode_number(p, cursor->end, &n) || n > MAX_LIST)
 		return false;
 	if (n > cursor->lists[which].size) {
-		items = realloc(items, n * sizeof(*items));
+		items = realloc(cursor->lists[which].items, n * sizeof(*items));
 		if (!items)
 			return false;
 		cursor->lists[which].items = items;
 		cursor->lists[which].size = n;
 	}
+	items = cursor->lists[which].items;
 	for (uint64_t i = 0; i < n; i++) {
 		if (!vt_decode_number(p, cursor->end, &difference))
 			return false;
