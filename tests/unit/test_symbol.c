@@ -424,6 +424,51 @@ static void test_frames_stay(void **state)
 	symbol_table_free(table);
 }
 
+/* Answers that came with the trace: of files that are not here, and before those that are. */
+static void test_given(void **state)
+{
+	struct vt_rec_module gone = module_at(0x10000, "/nowhere/lib.so", 0);
+	struct vt_rec_module later = module_at(0x10000, "/nowhere/later.so", 1000);
+	char function[] = "ns::inner", file[] = "/src/inner.h";
+	struct symbol_frame given[] = {
+		{.function = function, .file = file, .line = 7}, {.function = "outer"}};
+	const struct symbol_frame *frames;
+	struct loaded self;
+	struct symbol_table *table;
+
+	(void)state;
+	a_static_function();
+	find_loaded(&self, sized_code);
+	table = table_with(&self);
+	assert_int_equal(symbol_table_add_module(table, &gone), 0);
+	assert_int_equal(symbol_table_add_module(table, &later), 0);
+	assert_int_equal(symbol_table_add_resolved(table, 0x10011, 0, given, 2), 0);
+	assert_int_equal(symbol_table_add_resolved(table, place, 200, given + 1, 1), 0);
+	assert_int_equal(symbol_table_add_resolved(table, 0x10021, 0, NULL, 0), 0);
+	/* Nothing is kept of what the caller passed; a second answer changes nothing. */
+	memset(function, 'x', 3);
+	memset(file, 'x', 3);
+	assert_int_equal(symbol_table_add_resolved(table, 0x10011, 0, given, 1), 0);
+
+	assert_int_equal(symbol_table_resolve(table, 0x10011, 0, &frames), 2);
+	assert_string_equal(frames[0].function, "ns::inner");
+	assert_string_equal(frames[0].file, "/src/inner.h");
+	assert_int_equal(frames[0].line, 7);
+	assert_string_equal(frames[0].module, "/nowhere/lib.so");
+	assert_string_equal(frames[0].module_name, "lib.so");
+	assert_int_equal(frames[0].offset, 0x10);
+	assert_string_equal(frames[1].function, "outer");
+	assert_null(frames[1].file);
+	assert_int_equal(frames[1].address, 0x10011);
+	assert_string_equal(resolve_one(table, place)->function, "outer");
+	assert_null(resolve_one(table, 0x10021)->function);
+	/* Later another library lay there. */
+	assert_int_equal(symbol_table_resolve(table, 0x10011, 1000, &frames), 1);
+	assert_null(frames[0].function);
+	assert_string_equal(frames[0].module_name, "later.so");
+	symbol_table_free(table);
+}
+
 static void test_owners(void **state)
 {
 	static const char site[] = "/usr/lib/python3/dist-packages";
@@ -487,6 +532,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_address),
 		cmocka_unit_test(test_reuse_by_time),
 		cmocka_unit_test(test_frames_stay),
+		cmocka_unit_test(test_given),
 		cmocka_unit_test(test_owners),
 	};
 

@@ -193,12 +193,10 @@ static size_t look_up(
 	return n;
 }
 
-static struct resolved *resolve_new(
-	struct symbol_table *table, struct symbol_module *module, uint64_t return_address)
+/* n frames at an address of module, which may be NULL, with everything but their names. */
+static struct resolved *resolved_new(
+	const struct symbol_module *module, uint64_t return_address, size_t n)
 {
-	struct source_frame found[MAX_INLINED] = {{0}};
-	uint64_t offset = module ? return_address - 1 - module->bias : 0;
-	size_t n = module ? look_up(module, offset, found) : 1;
 	struct resolved *resolved = calloc(1, sizeof(*resolved) + n * sizeof(resolved->frames[0]));
 
 	if (!resolved)
@@ -206,19 +204,53 @@ static struct resolved *resolve_new(
 	resolved->module = module;
 	resolved->address = return_address;
 	resolved->n_frames = n;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++)
+		resolved->frames[i] = (struct symbol_frame){
+			.module = module ? module->path : NULL,
+			.module_name = module ? module->name : NULL,
+			.offset = module ? return_address - 1 - module->bias : 0,
+			.address = return_address,
+		};
+	return resolved;
+}
+
+static struct resolved *resolve_new(
+	struct symbol_table *table, struct symbol_module *module, uint64_t return_address)
+{
+	struct source_frame found[MAX_INLINED] = {{0}};
+	size_t n = module ? look_up(module, return_address - 1 - module->bias, found) : 1;
+	struct resolved *resolved = resolved_new(module, return_address, n);
+
+	for (size_t i = 0; resolved && i < n; i++) {
 		struct symbol_frame *frame = &resolved->frames[i];
 
-		frame->address = return_address;
-		frame->offset = offset;
-		frame->module = module ? module->path : NULL;
-		frame->module_name = module ? module->name : NULL;
 		frame->file = found[i].file;
 		frame->line = found[i].line;
 		if (!found[i].function)
 			continue;
 		frame->function = readable(table, found[i].function);
 		if (!frame->function) {
+			free(resolved);
+			return NULL;
+		}
+	}
+	return resolved;
+}
+
+/* Frames that the caller knows, with copies of their texts. */
+static struct resolved *resolve_given(struct symbol_table *table,
+	const struct symbol_module *module, uint64_t return_address,
+	const struct symbol_frame *frames, size_t n)
+{
+	struct resolved *resolved = resolved_new(module, return_address, n ? n : 1);
+
+	for (size_t i = 0; resolved && i < n; i++) {
+		struct symbol_frame *frame = &resolved->frames[i];
+
+		frame->line = frames[i].line;
+		frame->function = frames[i].function ? keep_text(table, frames[i].function) : NULL;
+		frame->file = frames[i].file ? keep_text(table, frames[i].file) : NULL;
+		if (!frame->function != !frames[i].function || !frame->file != !frames[i].file) {
 			free(resolved);
 			return NULL;
 		}
@@ -260,17 +292,26 @@ static bool grow_cache(struct symbol_table *table)
 	return true;
 }
 
+/* The cache's place for an address as of time_ns, in *module; NULL when out of memory. */
+static struct resolved **slot_of(struct symbol_table *table, uint64_t return_address,
+	uint64_t time_ns, struct symbol_module **module)
+{
+	*module = symbol_table_find_module(table, return_address - 1, time_ns);
+	if (!grow_cache(table))
+		return NULL;
+	return find_slot(table->cache, table->n_slots, *module, return_address);
+}
+
 size_t symbol_table_resolve(struct symbol_table *table, uint64_t return_address, uint64_t time_ns,
 	const struct symbol_frame **frames)
 {
-	struct symbol_module *module = symbol_table_find_module(table, return_address - 1, time_ns);
-	struct resolved **slot;
+	struct symbol_module *module;
+	struct resolved **slot = slot_of(table, return_address, time_ns, &module);
 
 	table->unknown.address = return_address;
 	*frames = &table->unknown;
-	if (!grow_cache(table))
+	if (!slot)
 		return 1;
-	slot = find_slot(table->cache, table->n_slots, module, return_address);
 	if (!*slot) {
 		*slot = resolve_new(table, module, return_address);
 		if (!*slot)
@@ -279,4 +320,21 @@ size_t symbol_table_resolve(struct symbol_table *table, uint64_t return_address,
 	}
 	*frames = (*slot)->frames;
 	return (*slot)->n_frames;
+}
+
+int symbol_table_add_resolved(struct symbol_table *table, uint64_t return_address, uint64_t time_ns,
+	const struct symbol_frame *frames, size_t n)
+{
+	struct symbol_module *module;
+	struct resolved **slot = slot_of(table, return_address, time_ns, &module);
+
+	if (!slot)
+		return VT_E_NO_MEMORY;
+	if (!*slot) {
+		*slot = resolve_given(table, module, return_address, frames, n);
+		if (!*slot)
+			return VT_E_NO_MEMORY;
+		table->n_resolved++;
+	}
+	return 0;
 }

@@ -51,6 +51,17 @@ size_t symbol_table_resolve(struct symbol_table *table, uint64_t return_address,
 	const struct symbol_frame **frames);
 
 /*
+ * Gives the answer for one return address as of time_ns (as symbol_table_resolve takes them)
+ * beforehand, from a trace that brings its symbols along: symbol_table_resolve then returns it
+ * without looking at any file. function, file and line of the n frames, innermost first, are copied
+ * with their texts; module, offset and address follow from the modules, which must all have been
+ * added. n 0: nothing is known of the address but its module. An answer that is already there
+ * stays. Returns 0 or VT_E_NO_MEMORY, after which the table answers as before.
+ */
+int symbol_table_add_resolved(struct symbol_table *table, uint64_t return_address, uint64_t time_ns,
+	const struct symbol_frame *frames, size_t n);
+
+/*
  * Who made a call: the label for the first of the n return addresses (innermost first) that lies
  * outside CUDA's own libraries, the C and C++ runtimes and libffi. "torch", "nccl", "cublas",
  * "cudnn", "cufft", "cusolver", "cusparse", "triton", "jax", "cupy", or the module's file name;
