@@ -11,6 +11,7 @@
 
 #include "analysis/sites.h"
 #include "model/replay.h"
+#include "output/show.h"
 
 /* Exit statuses. */
 enum {
@@ -43,6 +44,8 @@ enum {
 	OPTION_RECORDER = 1 << 10, /* --max-size, --stack, ... */
 	OPTION_HELP = 1 << 11,
 	OPTION_QUIET = 1 << 12,
+	OPTION_STACKS = 1 << 13, /* --all-frames, --show-paths */
+	OPTION_HIDE = 1 << 14,	 /* --hide-paths */
 };
 
 /* Options that are passed to the recorder as environment variables. */
@@ -59,6 +62,9 @@ struct options {
 	bool csv;
 	bool ascii;
 	bool help;
+	struct show show;
+	bool show_paths;
+	bool hide_paths;
 	const char *output; /* of OPTION_OUTPUT or OPTION_TRACE; NULL: not given */
 	struct site_filter filter;
 	bool at_given;

@@ -104,7 +104,7 @@ static bool has_device(const struct input *input, int ordinal)
 
 int input_open(struct input *input, const struct options *options)
 {
-	*input = (struct input){0};
+	*input = (struct input){.show = options->show};
 	replay_show_progress(!options->quiet);
 	for (size_t i = 0; i < options->n_arguments; i++) {
 		struct stat st;
@@ -129,7 +129,7 @@ int input_open(struct input *input, const struct options *options)
 
 static const char *owner_label(void *user, const struct model *model, uint64_t stack_id)
 {
-	struct stack_source source = {model, user};
+	struct stack_source source = {.model = model, .symbols = user};
 
 	return stack_owner(&source, stack_id);
 }
@@ -149,7 +149,8 @@ int input_overview(
 		error = overview_make(
 			&trace->overview, trace->replay, moments, n, with_owners ? &owners : NULL);
 		facts[i] = &trace->overview.facts;
-		input->shown[i] = (struct report_trace){&trace->overview, trace->symbols};
+		input->shown[i] =
+			(struct report_trace){&trace->overview, trace->symbols, input->show};
 		if (error)
 			input_complain(trace->replay->path, error);
 	}

@@ -21,6 +21,7 @@ struct input {
 	size_t n_traces;
 	size_t room;
 	struct report_trace *shown; /* the same for the output functions; made by input_overview */
+	struct show show;	    /* as options say */
 	int status;		    /* STATUS_UNREADABLE when one of them could not be read */
 };
 

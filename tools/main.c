@@ -12,19 +12,21 @@ static const struct cmd commands[] = {
 		"Runs a program, records its GPU memory, then reports on it. The exit status is "
 		"the program's.",
 		"vramtrace run -o train.vt -- python train.py"},
-	{"report", cmd_report, NEED_TRACES, OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII, "TRACE...",
+	{"report", cmd_report, NEED_TRACES,
+		OPTION_STACKS | OPTION_HIDE | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
+		"TRACE...",
 		"One screen: what ran, the peak, what is live at the end, copies, what was not "
 		"seen.",
 		"vramtrace report train.vt"},
 	{"peak", cmd_peak, NEED_TRACES,
-		OPTION_AT | OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_JSON |
-			OPTION_OUTPUT | OPTION_ASCII,
+		OPTION_AT | OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_STACKS |
+			OPTION_HIDE | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
 		"TRACE...",
 		"Who held the memory when each GPU's peak was reached, with call stacks.",
 		"vramtrace peak --device 0 --limit 5 train.vt"},
 	{"leaks", cmd_leaks, NEED_TRACES,
-		OPTION_AT | OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_JSON |
-			OPTION_OUTPUT | OPTION_ASCII,
+		OPTION_AT | OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_STACKS |
+			OPTION_HIDE | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
 		"TRACE...", "What is live at the end (or at another moment), with call stacks.",
 		"vramtrace leaks --min-bytes 1M train.vt"},
 	{"timeline", cmd_timeline, NEED_ONE_TRACE,
@@ -34,8 +36,8 @@ static const struct cmd commands[] = {
 	{"dump", cmd_dump, NEED_ONE_TRACE, OPTION_JSON | OPTION_OUTPUT, "TRACE",
 		"Every record in the order of time, one a line.",
 		"vramtrace dump train.vt | grep failure"},
-	{"info", cmd_info, NEED_TRACES, OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII, "TRACE...",
-		"What a trace is: process, devices, environment, counts, coverage.",
+	{"info", cmd_info, NEED_TRACES, OPTION_HIDE | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
+		"TRACE...", "What a trace is: process, devices, environment, counts, coverage.",
 		"vramtrace info train.vt"},
 	{"doctor", cmd_doctor, MAY_COMMAND, OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
 		"[-- PROGRAM [ARGUMENT...]]",

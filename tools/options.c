@@ -42,6 +42,26 @@ static bool set_ascii(struct options *options, const char *value)
 	return options->ascii = true;
 }
 
+static bool set_all_frames(struct options *options, const char *value)
+{
+	(void)value;
+	return options->show.all_frames = true;
+}
+
+static bool set_show_paths(struct options *options, const char *value)
+{
+	(void)value;
+	options->show.paths = SHOW_WHOLE_PATHS;
+	return options->show_paths = true;
+}
+
+static bool set_hide_paths(struct options *options, const char *value)
+{
+	(void)value;
+	options->show.paths = SHOW_NO_PATHS;
+	return options->hide_paths = true;
+}
+
 static bool set_output(struct options *options, const char *value)
 {
 	options->output = value;
@@ -245,6 +265,13 @@ static const struct row {
 	{OPTION_POINTS, 0, "points", "N", "so many points in time (default 1000; drawn: the width)",
 		set_points},
 	{OPTION_ASCII, 0, "ascii", NULL, "only ASCII characters", set_ascii},
+	{OPTION_STACKS, 0, "all-frames", NULL,
+		"stacks in whole, with the Python interpreter's own frames", set_all_frames},
+	{OPTION_STACKS, 0, "show-paths", NULL, "files of stacks with their folders",
+		set_show_paths},
+	{OPTION_HIDE, 0, "hide-paths", NULL,
+		"no folders, host names or arguments: for reports that leave the house",
+		set_hide_paths},
 	{OPTION_JSON, 0, "json", NULL, "as JSON", set_json},
 	{OPTION_OUTPUT, 'o', "output", "FILE", "write to FILE instead of standard output",
 		set_output},
@@ -329,6 +356,8 @@ static int check_arguments(const struct options *options, const struct cmd *cmd)
 			NULL);
 	if (cmd->need == NEED_ONE_TRACE && options->n_arguments > 1)
 		return complain(cmd, "takes one trace, not also", options->arguments[1]);
+	if (options->show_paths && options->hide_paths)
+		return complain(cmd, "--show-paths and --hide-paths exclude one another", NULL);
 	if (options->csv && options->json)
 		return complain(cmd, "--csv and --json exclude one another", NULL);
 	return STATUS_OK;

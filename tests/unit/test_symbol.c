@@ -353,8 +353,6 @@ static void test_unknown_address(void **state)
 		assert_null(frame->module_name);
 		assert_int_equal(frame->offset, 0);
 	}
-	assert_string_equal(symbol_owner(table, addresses, 4, 0), "cuda");
-	assert_string_equal(symbol_owner(table, addresses, 0, 0), "cuda");
 	symbol_table_free(table);
 	symbol_table_free(NULL);
 }
@@ -469,58 +467,6 @@ static void test_given(void **state)
 	symbol_table_free(table);
 }
 
-static void test_owners(void **state)
-{
-	static const char site[] = "/usr/lib/python3/dist-packages";
-	static const struct {
-		const char *folder, *name, *owner;
-	} cases[] = {
-		{"/torch/lib/", "libtorch_cuda.so", "torch"},
-		{"/torch/lib/", "libc10_cuda.so", "torch"},
-		{"/nvidia/nccl/lib/", "libnccl.so.2", "nccl"},
-		{"/nvidia/cublas/lib/", "libcublasLt.so.12", "cublas"},
-		{"/nvidia/cudnn/lib/", "libcudnn_engines_precompiled.so.9", "cudnn"},
-		{"/nvidia/cufft/lib/", "libcufft.so.11", "cufft"},
-		{"/nvidia/cusolver/lib/", "libcusolver.so.11", "cusolver"},
-		{"/nvidia/cusparse/lib/", "libcusparse.so.12", "cusparse"},
-		{"/triton/_C/", "libtriton.so", "triton"},
-		{"/home/u/.triton/cache/K/", "cuda_utils.so", "triton"},
-		{"/jax_plugins/xla_cuda12/", "xla_cuda_plugin.so", "jax"},
-		{"/jaxlib/", "cuda_versions.so", "jax"},
-		{"/cupy/cuda/", "memory.cpython-312-x86_64-linux-gnu.so", "cupy"},
-		{"/cupy_backends/cuda/api/", "runtime.cpython-312-x86_64-linux-gnu.so", "cupy"},
-		{"/opt/app/", "server", "server"},
-		{"/opt/app/", "libcudamemory.so", "libcudamemory.so"},
-		{"/opt/app/", "libcommon.so", "libcommon.so"},
-		/* What only passes a call on leaves it to the program. */
-		{"/usr/lib/", "libcuda.so.580.1", "program"},
-		{"/usr/lib/", "libcudart.so.13", "program"},
-		{"/usr/lib/", "libcudart-d0da41ae.so.11.0", "program"},
-		{"/usr/lib/", "libvramtrace.so", "program"},
-		{"/usr/lib/", "libc.so.6", "program"},
-		{"/usr/lib/", "libstdc++.so.6", "program"},
-		{"/usr/lib/", "libffi.so.8", "program"},
-		{"", "[vdso]", "program"},
-	};
-	struct vt_rec_module program = module_at(0x1000000, "/bin/program", 0);
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct symbol_table *table = symbol_table_new();
-		const uint64_t addresses[] = {0x5001, 0x10010, 0x1000010};
-		char path[256];
-		struct vt_rec_module module;
-
-		snprintf(path, sizeof(path), "%s%s%s", *cases[i].folder ? site : "",
-			cases[i].folder, cases[i].name);
-		module = module_at(0x10000, path, 0);
-		assert_int_equal(symbol_table_add_module(table, &program), 0);
-		assert_int_equal(symbol_table_add_module(table, &module), 0);
-		assert_string_equal(symbol_owner(table, addresses, 3, 0), cases[i].owner);
-		symbol_table_free(table);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -533,7 +479,6 @@ int main(void)
 		cmocka_unit_test(test_reuse_by_time),
 		cmocka_unit_test(test_frames_stay),
 		cmocka_unit_test(test_given),
-		cmocka_unit_test(test_owners),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,6 +76,8 @@ void pool_apply(struct model *model, const struct vt_record *record);
 void graph_apply(struct model *model, const struct vt_record *record);
 void graph_release(struct model *model);
 void account_apply(struct model *model, const struct vt_record *record);
+void stack_apply(struct model *model, const struct vt_record *record);
+void stack_release(struct model *model);
 
 /* Memory is being obtained in context_id, on device where that is known: if the context had been
  * let go, what it held is gone by now. Returns it, NULL for 0. */

@@ -49,6 +49,7 @@ void model_free(struct model *model)
 	vmm_release(model);
 	ledger_release(model);
 	graph_release(model);
+	stack_release(model);
 	while (model->pools) {
 		struct model_pool *pool = model->pools;
 
@@ -58,7 +59,6 @@ void model_free(struct model *model)
 	FREE_TABLE(struct model_site, model->sites, free(item->tids));
 	FREE_TABLE(struct model_failure, model->failures, );
 	FREE_TABLE(struct model_copy, model->copies, );
-	FREE_TABLE(struct model_stack, model->stacks, );
 	FREE_TABLE(struct model_api, model->apis, free(item->name));
 	FREE_TABLE(struct model_context, model->contexts, );
 	for (size_t i = 0; i < model->n_devices; i++)
@@ -211,22 +211,6 @@ static void apply_api(struct model *model, const struct vt_rec_api *given)
 		model->hooks_active = true;
 }
 
-static void apply_stack(struct model *model, const struct vt_rec_stack *given)
-{
-	struct model_stack *stack;
-	size_t bytes = given->frames.n_items * sizeof(*stack->frames);
-
-	if (!given->stack_id || model_stack_find(model, given->stack_id))
-		return;
-	stack = memory_new(1, sizeof(*stack) + bytes);
-	stack->stack_id = given->stack_id;
-	stack->time_ns = given->time_ns;
-	stack->n_frames = given->frames.n_items;
-	if (bytes)
-		memcpy(stack->frames, given->frames.items, bytes);
-	HASH_ADD(hh, model->stacks, stack_id, sizeof(stack->stack_id), stack);
-}
-
 static void apply_failure(struct model *model, const struct vt_rec_failure *given)
 {
 	uint32_t kind = kind_from(given->kind);
@@ -286,9 +270,6 @@ static void apply_description(struct model *model, const struct vt_record *recor
 	case VT_REC_api:
 		apply_api(model, &record->api);
 		break;
-	case VT_REC_stack:
-		apply_stack(model, &record->stack);
-		break;
 	case VT_REC_uncovered:
 		if (!model_texts_has(&model->uncovered, record->uncovered.name))
 			text_add(&model->uncovered, record->uncovered.name);
@@ -331,6 +312,14 @@ void model_apply(struct model *model, const struct vt_record *record)
 	case VT_REC_failure:
 		apply_failure(model, &record->failure);
 		break;
+	case VT_REC_stack:
+	case VT_REC_python:
+	case VT_REC_python_code:
+	case VT_REC_python_lines:
+	case VT_REC_eval_range:
+	case VT_REC_python_stacks:
+		stack_apply(model, record);
+		break;
 	case VT_REC_copy:
 		copy_apply(model, record);
 		break;
@@ -372,14 +361,6 @@ void model_apply(struct model *model, const struct vt_record *record)
 		apply_description(model, record);
 		break;
 	}
-}
-
-const struct model_stack *model_stack_find(const struct model *model, uint64_t stack_id)
-{
-	struct model_stack *stack;
-
-	HASH_FIND(hh, model->stacks, &stack_id, sizeof(stack_id), stack);
-	return stack;
 }
 
 const char *model_api_name(const struct model *model, uint64_t api_id)

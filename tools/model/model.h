@@ -328,9 +328,41 @@ struct model_copy {
 struct model_stack {
 	uint64_t stack_id;
 	uint64_t time_ns;
+	uint64_t flags; /* VT_STACK_* */
 	UT_hash_handle hh;
 	size_t n_frames;
-	uint64_t frames[]; /* return addresses, innermost first */
+	size_t n_python;
+	const uint64_t *frames; /* return addresses, innermost first */
+	const uint64_t *python; /* as in the record, innermost first */
+};
+
+/* A code object of the Python interpreter. */
+struct model_code {
+	uint64_t code_id;
+	uint64_t first_line;
+	uint64_t line_table; /* enum vt_line_table */
+	struct vt_text file;
+	struct vt_text function;
+	struct vt_text lines; /* the whole table */
+	char *joined;	      /* what lines points to when it came in parts; else NULL */
+	UT_hash_handle hh;
+};
+
+/* Code of the interpreter's evaluation loop. */
+struct model_eval_range {
+	uint64_t time_ns;
+	uint64_t start;
+	uint64_t end; /* first address after it */
+};
+
+/* The Python interpreter, and how it went with its stacks. */
+struct model_python {
+	bool seen;
+	uint64_t version; /* PY_VERSION_HEX, 0 unknown */
+	bool captured;	  /* its frames are recorded; false: reason says why not */
+	struct vt_text reason;
+	bool counted;
+	uint64_t n_stacks[VT_N_PYTHON_OUTCOMES];
 };
 
 struct model_api {
@@ -385,6 +417,11 @@ struct model {
 	struct model_failure *failures;
 	struct model_copy *copies;
 	struct model_stack *stacks;
+	struct model_code *codes;
+	struct model_eval_range *eval_ranges;
+	size_t n_eval_ranges;
+	size_t eval_ranges_room;
+	struct model_python python;
 	struct model_api *apis;
 	struct model_context *contexts;
 	struct model_handle *handles;
@@ -444,6 +481,9 @@ const struct model_device *model_device_find(const struct model *model, int ordi
 /* The stack with this id; NULL when the trace lost it, and for 0. Borrowed. */
 const struct model_stack *model_stack_find(const struct model *model, uint64_t stack_id);
 
+/* The code object with this id; NULL when the trace lost it. Borrowed. */
+const struct model_code *model_code_find(const struct model *model, uint64_t code_id);
+
 /* Name of an entry point; NULL when unknown. Borrowed. */
 const char *model_api_name(const struct model *model, uint64_t api_id);
 
@@ -467,5 +507,6 @@ const char *model_direction_name(uint64_t direction);
 const char *model_host_kind_name(uint32_t host_kind);
 const char *model_cause_name(uint64_t cause);
 const char *model_migration_name(uint64_t action);
+const char *model_python_outcome_name(uint64_t outcome);
 
 #endif

@@ -76,3 +76,17 @@ const char *model_migration_name(uint64_t action)
 
 	return action < MODEL_N_MIGRATIONS && names[action] ? names[action] : "unknown";
 }
+
+const char *model_python_outcome_name(uint64_t outcome)
+{
+	static const char *const names[VT_N_PYTHON_OUTCOMES] = {
+		[VT_PYTHON_CAPTURED] = "captured",
+		[VT_PYTHON_NO_THREAD] = "no_thread",
+		[VT_PYTHON_EMPTY] = "empty",
+		[VT_PYTHON_FINALIZING] = "finalizing",
+		[VT_PYTHON_INVALID] = "invalid",
+		[VT_PYTHON_MISMATCH] = "mismatch",
+	};
+
+	return outcome < VT_N_PYTHON_OUTCOMES ? names[outcome] : "unknown";
+}

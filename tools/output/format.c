@@ -113,6 +113,21 @@ struct format_text format_utc(uint64_t realtime_ns)
 	return out;
 }
 
+struct format_text format_python(uint64_t version)
+{
+	static const char *const levels[16] = {[0xa] = "a", [0xb] = "b", [0xc] = "rc"};
+	const char *level = levels[version >> 4 & 0xf];
+	struct format_text out;
+	int n = snprintf(out.text, sizeof(out.text), "%u.%u.%u",
+		(unsigned int)(version >> 24 & 0xff), (unsigned int)(version >> 16 & 0xff),
+		(unsigned int)(version >> 8 & 0xff));
+
+	if (level)
+		snprintf(out.text + n, sizeof(out.text) - (size_t)n, "%s%u", level,
+			(unsigned int)(version & 0xf));
+	return out;
+}
+
 size_t format_utf8_length(const char *data, size_t bytes)
 {
 	const unsigned char *p = (const unsigned char *)data;

@@ -32,6 +32,9 @@ struct format_text format_share(uint64_t part, uint64_t of);
 /* Wall-clock time as ISO 8601 in UTC, from CLOCK_REALTIME nanoseconds. */
 struct format_text format_utc(uint64_t realtime_ns);
 
+/* A version of Python, "3.12.1" or "3.13.0rc2", from PY_VERSION_HEX. */
+struct format_text format_python(uint64_t version);
+
 /* Length of the valid UTF-8 character at the start of the bytes; 0 when there is none. Control
  * characters are valid. */
 size_t format_utf8_length(const char *data, size_t bytes);

@@ -4,6 +4,11 @@
 #include "output/line.h"
 #include "output/report.h"
 
+struct stack_source report_stacks(const struct report_trace *trace)
+{
+	return (struct stack_source){trace->overview->replay->model, trace->symbols, trace->show};
+}
+
 struct format_text report_device_name(int ordinal)
 {
 	struct format_text out;
@@ -88,23 +93,55 @@ void report_put_inactive(const struct style *style)
 		style->out);
 }
 
+struct putting {
+	FILE *out;
+	size_t n;
+};
+
+static void put_argument(void *user, struct vt_text argument)
+{
+	struct putting *put = user;
+
+	if (put->n++)
+		fputc(' ', put->out);
+	format_put_text(put->out, argument);
+}
+
+/* What ran: the command line where it is known. */
+static void put_program(const struct style *style, const struct report_trace *trace)
+{
+	const struct trace_facts *facts = &trace->overview->facts;
+	struct putting put = {.out = style->out};
+	size_t n_left_out;
+
+	if (facts->cmdline.bytes && show_is_open(&trace->show)) {
+		format_put_arguments(style->out, facts->cmdline, style->width / 2);
+	} else if (facts->cmdline.bytes) {
+		n_left_out = show_arguments(&trace->show, facts->cmdline, put_argument, &put);
+		if (n_left_out)
+			fprintf(style->out, " (%zu more %s)", n_left_out,
+				line_plural(n_left_out, "argument", "arguments"));
+	} else {
+		format_put_text(style->out,
+			show_path_text(&trace->show,
+				facts->exe.bytes
+					? facts->exe
+					: (struct vt_text){facts->file, strlen(facts->file)}));
+	}
+}
+
 void report_put_header(const struct style *style, const struct report_trace *trace)
 {
 	const struct trace_facts *facts = &trace->overview->facts;
 	const char *dot = style_dot(style);
 
 	style_switch(style, STYLE_HEADING);
-	if (facts->cmdline.bytes)
-		format_put_arguments(style->out, facts->cmdline, style->width / 2);
-	else if (facts->exe.bytes)
-		format_put_text(style->out, facts->exe);
-	else
-		format_put_text(style->out, (struct vt_text){facts->file, strlen(facts->file)});
+	put_program(style, trace);
 	style_switch(style, STYLE_PLAIN);
 	fprintf(style->out, "%spid %llu", dot, (unsigned long long)facts->pid);
 	if (facts->rank >= 0)
 		fprintf(style->out, "%srank %lld", dot, (long long)facts->rank);
-	if (facts->host.bytes) {
+	if (facts->host.bytes && show_is_open(&trace->show)) {
 		fputs(dot, style->out);
 		format_put_text(style->out, facts->host);
 	}

@@ -1,6 +1,7 @@
 #include "output/info_text.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "output/line.h"
@@ -23,20 +24,21 @@ static void put_line(const struct style *style, const char *key, struct vt_text 
 	fputc('\n', style->out);
 }
 
-static void put_process(const struct style *style, const struct overview *overview)
+static void put_process(const struct style *style, const struct report_trace *trace)
 {
+	const struct overview *overview = trace->overview;
 	const struct model *model = overview->replay->model;
 	const struct vt_file_header *header = vt_reader_header(overview->replay->reader);
 
 	put_key(style, "trace");
-	format_put_file(style->out, overview->facts.file);
+	format_put_file(style->out, show_path(&trace->show, overview->facts.file));
 	fprintf(style->out, ", format %u, %s, %s in %" PRIu64 " chunks\n", header->format,
 		overview->facts.complete ? "complete" : "not complete",
 		format_bytes(vt_reader_size(overview->replay->reader)).text,
 		(uint64_t)header->n_chunks);
 	put_key(style, "started");
 	fprintf(style->out, "%s\n", format_utc(header->start_realtime_ns).text);
-	put_line(style, "executable", overview->facts.exe);
+	put_line(style, "executable", show_path_text(&trace->show, overview->facts.exe));
 	if (model->process_seen) {
 		put_key(style, "process");
 		fprintf(style->out, "pid %" PRIu64 ", parent %" PRIu64 "\n", model->process.pid,
@@ -47,18 +49,57 @@ static void put_process(const struct style *style, const struct overview *overvi
 		put_key(style, "driver");
 		fprintf(style->out, "CUDA %" PRIu64 ".%" PRIu64 "  ", model->driver.version / 1000,
 			model->driver.version % 1000 / 10);
-		format_put_text(style->out, model->driver.path);
+		format_put_text(style->out, show_path_text(&trace->show, model->driver.path));
 		fputc('\n', style->out);
 	}
 }
 
-static void put_environment(const struct style *style, const struct model_texts *texts)
+static const char *outcome_text(size_t outcome)
+{
+	static const char *const texts[VT_N_PYTHON_OUTCOMES] = {
+		[VT_PYTHON_CAPTURED] = "with Python frames",
+		[VT_PYTHON_NO_THREAD] = "of threads that never ran Python",
+		[VT_PYTHON_EMPTY] = "of threads that ran no Python then",
+		[VT_PYTHON_FINALIZING] = "without: the interpreter was ending",
+		[VT_PYTHON_INVALID] = "without: they could not be read",
+		[VT_PYTHON_MISMATCH] = "with Python frames, which do not match all native ones",
+	};
+
+	return texts[outcome];
+}
+
+/* Which interpreter there was, whether its frames were recorded, and how often. */
+static void put_python(
+	const struct style *style, const struct show *show, const struct model_python *python)
+{
+	if (python->seen) {
+		put_key(style, "python");
+		fputs(python->version ? format_python(python->version).text : "of unknown version",
+			style->out);
+		fputs(python->captured ? ", frames recorded" : ", frames not recorded", style->out);
+		if (!python->captured && python->reason.bytes) {
+			fputs(": ", style->out);
+			show_put_sentence(style->out, show, python->reason);
+		}
+		fputc('\n', style->out);
+	}
+	for (size_t i = 0; i < VT_N_PYTHON_OUTCOMES; i++) {
+		if (!python->n_stacks[i])
+			continue;
+		put_key(style, "");
+		fprintf(style->out, "%s %s %s\n", format_count(python->n_stacks[i]).text,
+			line_plural(python->n_stacks[i], "stack", "stacks"), outcome_text(i));
+	}
+}
+
+static void put_environment(
+	const struct style *style, const struct show *show, const struct model_texts *texts)
 {
 	for (size_t i = 0; i + 1 < texts->n_items; i += 2) {
 		put_key(style, i ? "" : "environment");
 		format_put_text(style->out, texts->items[i]);
 		fputc('=', style->out);
-		format_put_text(style->out, texts->items[i + 1]);
+		format_put_text(style->out, show_path_text(show, texts->items[i + 1]));
 		fputc('\n', style->out);
 	}
 }
@@ -77,11 +118,12 @@ static void put_counts(const struct style *style, const struct model *model)
 	}
 }
 
-static void put_texts(const struct style *style, const char *key, const struct model_texts *texts)
+static void put_texts(const struct style *style, const char *key, const struct show *show,
+	const struct model_texts *texts)
 {
 	for (size_t i = 0; i < texts->n_items; i++) {
 		put_key(style, i ? "" : key);
-		format_put_text(style->out, texts->items[i]);
+		show_put_sentence(style->out, show, texts->items[i]);
 		fputc('\n', style->out);
 	}
 }
@@ -92,7 +134,7 @@ void info_text(const struct style *style, const struct report_trace *trace)
 
 	report_put_header(style, trace);
 	fputc('\n', style->out);
-	put_process(style, trace->overview);
+	put_process(style, trace);
 	for (size_t i = 0; i < model->n_devices; i++) {
 		const struct model_device *device = model->devices[i];
 
@@ -103,22 +145,53 @@ void info_text(const struct style *style, const struct report_trace *trace)
 			fprintf(style->out, "  %s", format_bytes(device->total_bytes).text);
 		fprintf(style->out, ", pages of %s\n", format_bytes(device->page_bytes).text);
 	}
-	put_environment(style, &model->environment);
+	put_python(style, &trace->show, &model->python);
+	put_environment(style, &trace->show, &model->environment);
 	put_counts(style, model);
-	put_texts(style, "runtime", &model->runtimes);
-	put_texts(style, "note", &model->notes);
-	put_texts(style, "not recorded", &model->uncovered);
+	put_texts(style, "runtime", &trace->show, &model->runtimes);
+	put_texts(style, "note", &trace->show, &model->notes);
+	put_texts(style, "not recorded", &trace->show, &model->uncovered);
 }
 
-static void texts_json(struct json *json, const char *key, const struct model_texts *texts)
+static void texts_json(struct json *json, const char *key, const struct show *show,
+	const struct model_texts *texts)
 {
 	json_open(json, key, '[');
-	for (size_t i = 0; i < texts->n_items; i++)
-		json_text(json, NULL, texts->items[i]);
+	for (size_t i = 0; i < texts->n_items; i++) {
+		char *sentence = show_sentence(show, texts->items[i]);
+
+		json_string(json, NULL, sentence);
+		free(sentence);
+	}
 	json_close(json, ']');
 }
 
-static void environment_json(struct json *json, const struct model_texts *texts)
+/* Which interpreter there was; null when none was found. */
+static void python_json(
+	struct json *json, const struct show *show, const struct model_python *python)
+{
+	char *reason = show_sentence(show, python->reason);
+
+	if (!python->seen) {
+		json_null(json, "python");
+	} else {
+		json_open(json, "python", '{');
+		json_string(json, "version",
+			python->version ? format_python(python->version).text : NULL);
+		json_bool(json, "captured", python->captured);
+		json_string(json, "reason", python->captured || !*reason ? NULL : reason);
+		json_close(json, '}');
+	}
+	free(reason);
+	json_open(json, "python_stacks", '{');
+	for (size_t i = 0; i < VT_N_PYTHON_OUTCOMES; i++)
+		if (python->n_stacks[i])
+			json_number(json, model_python_outcome_name(i), python->n_stacks[i]);
+	json_close(json, '}');
+}
+
+static void environment_json(
+	struct json *json, const struct show *show, const struct model_texts *texts)
 {
 	char name[256];
 
@@ -130,7 +203,7 @@ static void environment_json(struct json *json, const struct model_texts *texts)
 			continue;
 		memcpy(name, texts->items[i].data, bytes);
 		name[bytes] = 0;
-		json_text(json, name, texts->items[i + 1]);
+		json_text(json, name, show_path_text(show, texts->items[i + 1]));
 	}
 	json_close(json, '}');
 }
@@ -161,14 +234,16 @@ static void devices_json(struct json *json, const struct model *model)
 	json_close(json, ']');
 }
 
-static void one_json(struct json *json, const struct overview *overview)
+static void one_json(struct json *json, const struct report_trace *trace)
 {
+	const struct overview *overview = trace->overview;
+	const struct show *show = &trace->show;
 	const struct model *model = overview->replay->model;
 	const struct vt_file_header *header = vt_reader_header(overview->replay->reader);
 	const struct trace_facts *facts = &overview->facts;
 
 	json_open(json, NULL, '{');
-	json_string(json, "file", facts->file);
+	json_string(json, "file", show_path(show, facts->file));
 	json_number(json, "format", header->format);
 	json_number(json, "size_bytes", vt_reader_size(overview->replay->reader));
 	json_number(json, "chunks", header->n_chunks);
@@ -184,11 +259,12 @@ static void one_json(struct json *json, const struct overview *overview)
 	json_text(json, "recorder_version", model->process.recorder_version);
 	json_number_or_null(json, "driver_version", model->driver_seen, model->driver.version);
 	devices_json(json, model);
-	environment_json(json, &model->environment);
+	python_json(json, show, &model->python);
+	environment_json(json, show, &model->environment);
 	counts_json(json, model);
-	texts_json(json, "runtimes", &model->runtimes);
-	texts_json(json, "notes", &model->notes);
-	texts_json(json, "not_covered", &model->uncovered);
+	texts_json(json, "runtimes", show, &model->runtimes);
+	texts_json(json, "notes", show, &model->notes);
+	texts_json(json, "not_covered", show, &model->uncovered);
 	json_close(json, '}');
 }
 
@@ -202,7 +278,7 @@ void info_json(FILE *out, const struct report_trace *traces, size_t n)
 	json_number(&json, "version", 1);
 	json_open(&json, "traces", '[');
 	for (size_t i = 0; i < n; i++)
-		one_json(&json, traces[i].overview);
+		one_json(&json, &traces[i]);
 	json_close(&json, ']');
 	json_close(&json, '}');
 	json_end(&json);

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "output/format.h"
+#include "output/json_coverage.h"
 #include "output/json_devices.h"
+#include "output/modules.h"
 #include "output/result.h"
 
 /* Which trace an item is of: an index into traces[]. */
@@ -18,20 +20,16 @@ static void put_device(struct json *json, const char *key, int ordinal)
 	json_number_or_null(json, key, ordinal >= 0, (uint64_t)ordinal);
 }
 
-static struct stack_source source_of(const struct report_trace *trace)
+static void put_argument(void *user, struct vt_text argument)
 {
-	return (struct stack_source){trace->overview->replay->model, trace->symbols};
+	json_text(user, NULL, argument);
 }
 
-static void put_arguments(struct json *json, const char *key, struct vt_text arguments)
+static void put_arguments(
+	struct json *json, const char *key, const struct show *show, struct vt_text arguments)
 {
 	json_open(json, key, '[');
-	for (size_t at = 0; at < arguments.bytes;) {
-		size_t bytes = strnlen(arguments.data + at, arguments.bytes - at);
-
-		json_text(json, NULL, (struct vt_text){arguments.data + at, bytes});
-		at += bytes + 1;
-	}
+	show_arguments(show, arguments, put_argument, json);
 	json_close(json, ']');
 }
 
@@ -69,7 +67,7 @@ static void put_host_memory(
 	json_close(json, '}');
 }
 
-static void put_runtimes(struct json *json, const struct model *model)
+static void put_runtimes(struct json *json, const struct model *model, const struct show *show)
 {
 	if (!model->modules_seen) {
 		json_null(json, "runtimes");
@@ -77,7 +75,7 @@ static void put_runtimes(struct json *json, const struct model *model)
 	}
 	json_open(json, "runtimes", '[');
 	for (size_t i = 0; i < model->runtimes.n_items; i++)
-		json_text(json, NULL, model->runtimes.items[i]);
+		json_text(json, NULL, show_path_text(show, model->runtimes.items[i]));
 	json_close(json, ']');
 }
 
@@ -85,14 +83,16 @@ static void put_trace_facts(struct json *json, const struct report_trace *trace)
 {
 	const struct trace_facts *facts = &trace->overview->facts;
 	const struct model *model = trace->overview->replay->model;
+	const struct show *show = &trace->show;
 
 	json_open(json, NULL, '{');
-	json_string(json, "file", facts->file);
+	json_string(json, "file", show_path(show, facts->file));
 	json_number(json, "pid", facts->pid);
 	json_number_or_null(json, "ppid", model->process_seen, facts->ppid);
-	json_text_or_null(json, "exe", facts->exe);
-	put_arguments(json, "cmdline", facts->cmdline);
-	json_text_or_null(json, "host", facts->host);
+	json_text_or_null(json, "exe", show_path_text(show, facts->exe));
+	put_arguments(json, "cmdline", show, facts->cmdline);
+	json_text_or_null(
+		json, "host", show_is_open(show) ? facts->host : (struct vt_text){NULL, 0});
 	json_number_or_null(json, "rank", facts->rank >= 0, (uint64_t)facts->rank);
 	json_string(json, "start_time", format_utc(facts->start_realtime_ns).text);
 	json_number(json, "duration_ns", facts->duration_ns);
@@ -104,9 +104,10 @@ static void put_trace_facts(struct json *json, const struct report_trace *trace)
 	json_string(json, "stopped", facts->stopped ? vt_error_text(facts->stopped) : NULL);
 	put_damage(json, facts);
 	json_number_or_null(json, "driver_version", model->driver_seen, model->driver.version);
-	put_runtimes(json, model);
+	put_runtimes(json, model, show);
 	json_null(json, "torch");
-	json_null(json, "python");
+	json_string(json, "python",
+		model->python.version ? format_python(model->python.version).text : NULL);
 	if (model->hooks_active)
 		put_host_memory(json, "host_memory", trace, 1);
 	else
@@ -114,69 +115,9 @@ static void put_trace_facts(struct json *json, const struct report_trace *trace)
 	json_close(json, '}');
 }
 
-static const struct model_texts *texts_of(const struct report_trace *trace, bool notes)
-{
-	const struct model *model = trace->overview->replay->model;
-
-	return notes ? &model->notes : &model->uncovered;
-}
-
-/* What any of the traces holds, each text once. */
-static void put_texts(
-	struct json *json, const char *key, const struct report_trace *traces, size_t n, bool notes)
-{
-	json_open(json, key, '[');
-	for (size_t i = 0; i < n; i++) {
-		const struct model_texts *texts = texts_of(&traces[i], notes);
-
-		for (size_t k = 0; k < texts->n_items; k++) {
-			bool before = false;
-
-			for (size_t j = 0; j < i && !before; j++)
-				before = model_texts_has(
-					texts_of(&traces[j], notes), texts->items[k]);
-			if (!before)
-				json_text(json, NULL, texts->items[k]);
-		}
-	}
-	json_close(json, ']');
-}
-
-static void put_coverage(struct json *json, const struct report_trace *traces, size_t n)
-{
-	bool hooks = n > 0, modules = false;
-	uint64_t n_launches = 0, n_captured_copies = 0, n_captured_sets = 0, n_shared = 0,
-		 n_static = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		const struct model *model = traces[i].overview->replay->model;
-		struct stack_source source = source_of(&traces[i]);
-
-		hooks = hooks && model->hooks_active;
-		modules = modules || model->modules_seen;
-		n_launches += model->n_graph_launches;
-		n_captured_copies += model->captured.n_copies;
-		n_captured_sets += model->captured.n_sets;
-		n_shared += model->runtimes.n_items;
-		n_static += stack_count_static_runtimes(&source);
-	}
-	json_open(json, "coverage", '{');
-	json_bool(json, "driver_hooks", hooks);
-	/* Without its symbols a runtime inside another file cannot be told from that file. */
-	json_number_or_null(json, "runtimes_static", n_static != 0, n_static);
-	json_number_or_null(json, "runtimes_shared", modules, n_shared);
-	put_texts(json, "not_covered", traces, n, false);
-	put_texts(json, "notes", traces, n, true);
-	json_number_or_null(json, "graph_launches", hooks, n_launches);
-	json_number_or_null(json, "captured_copies", hooks, n_captured_copies);
-	json_number_or_null(json, "captured_sets", hooks, n_captured_sets);
-	json_null(json, "python_stacks");
-	json_close(json, '}');
-}
-
 static void put_peak_sites(struct json *json, const struct report_trace *trace, size_t index)
 {
-	struct stack_source source = source_of(trace);
+	struct stack_source source = report_stacks(trace);
 
 	for (size_t i = 0; i < trace->overview->n_views; i++) {
 		const struct view *view = &trace->overview->views[i];
@@ -203,7 +144,7 @@ static void put_peak_sites(struct json *json, const struct report_trace *trace, 
 
 static void put_leaks(struct json *json, const struct report_trace *trace, size_t index)
 {
-	struct stack_source source = source_of(trace);
+	struct stack_source source = report_stacks(trace);
 
 	for (size_t i = 0; i < trace->overview->end.n_rows; i++) {
 		const struct site_row *row = &trace->overview->end.rows[i];
@@ -253,7 +194,7 @@ static const char *refusal_name(enum model_refusal refusal)
 static void put_failures(
 	struct json *json, const struct report_trace *trace, size_t index, bool frees)
 {
-	struct stack_source source = source_of(trace);
+	struct stack_source source = report_stacks(trace);
 
 	for (size_t i = 0; i < trace->overview->n_failures; i++) {
 		const struct model_failure *failure = trace->overview->failures[i];
@@ -295,7 +236,7 @@ static void put_copy_devices(struct json *json, const struct model_copy_key *key
 
 static void put_transfers(struct json *json, const struct report_trace *trace, size_t index)
 {
-	struct stack_source source = source_of(trace);
+	struct stack_source source = report_stacks(trace);
 
 	for (size_t i = 0; i < trace->overview->n_copies; i++) {
 		const struct model_copy *copy = trace->overview->copies[i];
@@ -393,7 +334,7 @@ void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigne
 		put_trace_facts(&json, &traces[i]);
 	json_close(&json, ']');
 	if (parts == REPORT_ALL)
-		put_coverage(&json, traces, n);
+		json_coverage(&json, traces, n);
 	/* What no hook saw is not nothing. */
 	if (any_active(traces, n)) {
 		json_devices(&json, traces, n);
@@ -417,6 +358,8 @@ void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigne
 		put_each(&json, "migrations", traces, n, put_migrations);
 		json_null(&json, "torch");
 	}
+	/* Known when every stack was looked up. */
+	modules_json(&json, traces, n);
 	json_close(&json, '}');
 	json_end(&json);
 }

@@ -5,14 +5,19 @@
 #include "analysis/overview.h"
 #include "output/format.h"
 #include "output/json.h"
+#include "output/show.h"
 #include "output/stack.h"
 #include "output/style.h"
 
-/* One trace to show; both borrowed. */
+/* One trace to show, borrowed, and what to show of it. */
 struct report_trace {
 	const struct overview *overview;
 	struct symbol_table *symbols;
+	struct show show;
 };
+
+/* Its stacks. */
+struct stack_source report_stacks(const struct report_trace *trace);
 
 /* Parts of the JSON; traces[] and devices[] are always there. */
 enum report_part {

@@ -5,19 +5,14 @@
 
 #include "output/account_text.h"
 #include "output/line.h"
+#include "output/not_seen.h"
 #include "output/result.h"
 
-#define N_TOP	    5u /* sites shown for a peak and for the end */
-#define N_WORST	    3u /* copies and refusals shown */
-#define MAX_LABEL   200u
-#define N_UNCOVERED 6u
+#define N_TOP	  5u /* sites shown for a peak and for the end */
+#define N_WORST	  3u /* copies and refusals shown */
+#define MAX_LABEL 200u
 /* What is spare is mentioned when it makes this share of what is held. */
 #define SPARE_PART 50u
-
-static struct stack_source source_of(const struct report_trace *trace)
-{
-	return (struct stack_source){trace->overview->replay->model, trace->symbols};
-}
 
 static bool several_devices(const struct model *model)
 {
@@ -62,7 +57,7 @@ static void put_spare_of_view(const struct style *style, const struct view *view
 static void put_peak(
 	const struct style *style, const struct report_trace *trace, const struct view *view)
 {
-	struct stack_source source = source_of(trace);
+	struct stack_source source = report_stacks(trace);
 	const struct model_device *device = model_device_find(source.model, view->moment.device);
 	uint64_t total = device->total_bytes, peak = device->peak_tracked_bytes;
 	struct site_groups groups;
@@ -108,7 +103,7 @@ static bool put_kinds(const struct style *style, const struct model_device *devi
 static void put_end_of(const struct style *style, const struct report_trace *trace,
 	const struct model_device *device, const char *heading)
 {
-	struct stack_source source = source_of(trace);
+	struct stack_source source = report_stacks(trace);
 	struct device_spare spare = device_spare_get(device);
 	struct site_groups groups;
 
@@ -220,7 +215,7 @@ static void put_copy_total(const struct style *style, const struct copy_total *t
 /* The copies from and to pageable memory that took the host's time. */
 static void put_worst_copies(const struct style *style, const struct report_trace *trace)
 {
-	struct stack_source source = source_of(trace);
+	struct stack_source source = report_stacks(trace);
 	size_t n = 0;
 
 	for (size_t i = 0; i < trace->overview->n_copies && n < N_WORST; i++) {
@@ -317,7 +312,7 @@ static void put_failure(const struct style *style, const struct stack_source *so
 
 static void put_failures(const struct style *style, const struct report_trace *trace)
 {
-	struct stack_source source = source_of(trace);
+	struct stack_source source = report_stacks(trace);
 	size_t n = 0, n_more = 0;
 
 	for (size_t i = 0; i < trace->overview->n_failures; i++) {
@@ -338,56 +333,6 @@ static void put_failures(const struct style *style, const struct report_trace *t
 	line_begin(style, NULL, false);
 	fprintf(style->out, "and %s more %s (report --json)\n", format_count(n_more).text,
 		line_plural(n_more, "sort of failure", "sorts of failure"));
-}
-
-static void put_uncovered(const struct style *style, const struct model_texts *texts)
-{
-	fprintf(style->out, "%s memory %s of the driver that this version does not record:",
-		format_count(texts->n_items).text, line_plural(texts->n_items, "call", "calls"));
-	for (size_t i = 0; i < texts->n_items && i < N_UNCOVERED; i++) {
-		fputs(i ? ", " : " ", style->out);
-		format_put_text(style->out, texts->items[i]);
-	}
-	fputs(texts->n_items > N_UNCOVERED ? ", ... (vramtrace info)\n" : "\n", style->out);
-}
-
-static void put_count_line(const struct style *style, const char **heading, uint64_t n,
-	const char *one, const char *many)
-{
-	if (!n)
-		return;
-	line_begin(style, *heading, false);
-	fprintf(style->out, "%s %s\n", format_count(n).text, line_plural(n, one, many));
-	*heading = NULL;
-}
-
-static void put_not_seen(const struct style *style, const struct report_trace *trace)
-{
-	const struct model *model = trace->overview->replay->model;
-	const char *heading = "NOT SEEN";
-
-	put_count_line(style, &heading, trace->overview->facts.n_lost,
-		"event was lost: the numbers above lack it",
-		"events were lost: the numbers above lack them");
-	put_count_line(style, &heading, model->n_unknown_frees,
-		"free of memory that was not seen allocated",
-		"frees of memory that was not seen allocated");
-	put_count_line(style, &heading, model->n_missed_frees,
-		"free of memory whose address came back",
-		"frees of memory whose addresses came back");
-	put_count_line(style, &heading, model->n_graph_launches,
-		"graph launch: copies inside it are not itemised",
-		"graph launches: copies inside them are not itemised");
-	for (size_t i = 0; i < model->notes.n_items; i++) {
-		line_begin(style, heading, false);
-		format_put_text(style->out, model->notes.items[i]);
-		fputc('\n', style->out);
-		heading = NULL;
-	}
-	if (model->uncovered.n_items) {
-		line_begin(style, heading, false);
-		put_uncovered(style, &model->uncovered);
-	}
 }
 
 static void put_next(const struct style *style, const char *file)
@@ -428,6 +373,6 @@ void report_text(const struct style *style, const struct report_trace *trace)
 	if (active)
 		put_totals(style, trace);
 	put_failures(style, trace);
-	put_not_seen(style, trace);
-	put_next(style, overview->facts.file);
+	not_seen_put(style, trace);
+	put_next(style, show_path(&trace->show, overview->facts.file));
 }

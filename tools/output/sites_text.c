@@ -4,6 +4,7 @@
 
 #include "output/account_text.h"
 #include "output/line.h"
+#include "output/modules.h"
 
 #define STACK_INDENT  6u
 #define OWNER_COLUMNS 20u
@@ -41,7 +42,7 @@ static void put_row(
 static void put_list(const struct style *style, const struct report_trace *trace,
 	const struct site_list *list, const char *nothing)
 {
-	struct stack_source source = {trace->overview->replay->model, trace->symbols};
+	struct stack_source source = report_stacks(trace);
 
 	for (size_t i = 0; i < list->n_rows; i++)
 		put_row(style, &source, &list->rows[i]);
@@ -78,6 +79,12 @@ static void put_heading(
 			format_bytes(view->devices[i].tracked_bytes).text,
 			report_device_name(view->devices[i].ordinal).text);
 	fputs("\n\n", style->out);
+}
+
+static void begin_warning(void *user, const struct style *style)
+{
+	(void)user;
+	style_put(style, STYLE_WARNING, "! ");
 }
 
 /* Who took how much of the device over the whole trace. */
@@ -130,6 +137,7 @@ void sites_text_views(const struct style *style, const struct report_trace *trac
 	}
 	if (!overview->n_views && model->hooks_active)
 		fputs("No device memory was allocated.\n", style->out);
+	modules_put(style, trace, begin_warning, NULL);
 }
 
 void sites_text_leaks(const struct style *style, const struct report_trace *trace)
@@ -145,4 +153,5 @@ void sites_text_leaks(const struct style *style, const struct report_trace *trac
 	fputs("\n\n", style->out);
 	put_list(style, trace, &trace->overview->end,
 		active ? "Nothing is live: no leak." : "Not known.");
+	modules_put(style, trace, begin_warning, NULL);
 }

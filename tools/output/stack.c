@@ -1,98 +1,34 @@
 #include "output/stack.h"
 
-#include <ctype.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "model/memory.h"
 #include "output/format.h"
+#include "symbol/stack.h"
 
-static const char *owner_of(
-	const struct stack_source *source, const struct model_stack *stack, size_t first, size_t n)
-{
-	return symbol_owner(source->symbols, stack->frames + first, n, stack->time_ns);
-}
+/* A stack of more frames than this is folded, all but its innermost and outermost ones and those
+ * that name it. */
+#define N_UNFOLDED  24u
+#define N_INNERMOST 12u
+#define N_OUTERMOST 6u
+
+/* A C++ function with all its types can be longer than a screen. */
+#define FUNCTION_COLUMNS 100u
 
 const char *stack_owner(const struct stack_source *source, uint64_t stack_id)
 {
 	const struct model_stack *stack = model_stack_find(source->model, stack_id);
 
-	return stack ? owner_of(source, stack, 0, stack->n_frames) : NULL;
-}
-
-static bool starts_with(const char *text, const char *start)
-{
-	return !strncmp(text, start, strlen(start));
-}
-
-/* The CUDA runtime may be linked into the program itself, where only names tell it apart. */
-static bool is_runtime(const struct symbol_frame *frame)
-{
-	const char *name = frame->function;
-
-	if (!name)
-		return false;
-	if (starts_with(name, "cudart::") || starts_with(name, "__cudart") ||
-		starts_with(name, "libcudart_static"))
-		return true;
-	return starts_with(name, "cuda") && isupper((unsigned char)name[4]);
-}
-
-/* Without its Python frames, an interpreter's frame says less than the library below it. */
-static bool is_interpreter(const struct symbol_frame *frame)
-{
-	return frame->module_name && (starts_with(frame->module_name, "python") ||
-					     starts_with(frame->module_name, "libpython"));
-}
-
-/* Code of no library is owned by its own file. */
-static bool is_users(const struct symbol_frame *frame, const char *owner)
-{
-	return frame->module_name && !strcmp(owner, frame->module_name) && !is_interpreter(frame) &&
-	       !(frame->function && !strcmp(frame->function, "_start"));
-}
-
-/* The frame to show of a stack, and the user's frame that called it: NULL when there is none. */
-static const struct symbol_frame *user_frame(
-	const struct stack_source *source, uint64_t stack_id, const struct symbol_frame **caller)
-{
-	const struct model_stack *stack = model_stack_find(source->model, stack_id);
-	const struct symbol_frame *innermost = NULL, *outside = NULL, *users = NULL, *frames;
-	size_t n_frames = 0;
-
-	*caller = NULL;
-	for (size_t i = 0; stack && i < stack->n_frames; i++) {
-		const char *owner = owner_of(source, stack, i, 1);
-		size_t n = symbol_table_resolve(
-			source->symbols, stack->frames[i], stack->time_ns, &frames);
-
-		for (size_t k = 0; k < n; k++) {
-			const struct symbol_frame *frame = &frames[k];
-
-			if (!n_frames++)
-				innermost = frame;
-			if (!strcmp(owner, "cuda") || is_runtime(frame))
-				continue;
-			if (!outside)
-				outside = frame;
-			if (!is_users(frame, owner))
-				continue;
-			if (users) {
-				*caller = frame;
-				return users;
-			}
-			users = frame;
-		}
-	}
-	if (users)
-		return users;
-	return outside ? outside : innermost;
+	return stack ? symbol_stack_owner(source->symbols, source->model, stack) : NULL;
 }
 
 /* The module of a frame that is the runtime's code in somebody else's file, or NULL. */
 static const char *static_runtime(const struct symbol_frame *frame)
 {
-	bool inside = frame->module_name && !starts_with(frame->module_name, "libcudart") &&
-		      !starts_with(frame->module_name, "libvramtrace") && is_runtime(frame);
+	bool inside = frame->module_name && strncmp(frame->module_name, "libcudart", 9) &&
+		      strncmp(frame->module_name, "libvramtrace", 12) && symbol_is_runtime(frame);
 
 	return inside ? frame->module : NULL;
 }
@@ -121,118 +57,208 @@ size_t stack_count_static_runtimes(const struct stack_source *source)
 	return n_modules;
 }
 
-static const char *last_part(const char *path)
+/* Where a frame is, when its file is known. False if not. */
+static bool put_line(
+	const struct show *show, const struct symbol_frame *frame, char *buffer, size_t size)
 {
-	const char *slash = strrchr(path, '/');
+	const char *file = show_frame_path(show, frame->file);
 
-	return slash ? slash + 1 : path;
+	if (!file || !(frame->line || frame->python))
+		return false;
+	if (frame->line)
+		snprintf(buffer, size, "%s:%u", file, frame->line);
+	else
+		snprintf(buffer, size, "%s", file);
+	return true;
 }
 
-static void frame_label(const struct symbol_frame *frame, char *buffer, size_t size)
+static void frame_label(
+	const struct show *show, const struct symbol_frame *frame, char *buffer, size_t size)
 {
-	if (frame->function && frame->file && frame->line)
-		snprintf(buffer, size, "%s %s:%u", frame->function, last_part(frame->file),
-			frame->line);
-	else if (frame->function && frame->module_name)
-		snprintf(buffer, size, "%s (%s)", frame->function, frame->module_name);
+	char line[512];
+
+	if (frame->function && put_line(show, frame, line, sizeof(line)))
+		snprintf(buffer, size, "%s %s", frame->function, line);
+	else if (frame->function && frame->module)
+		snprintf(buffer, size, "%s (%s)", frame->function,
+			show_frame_path(show, frame->module));
 	else if (frame->function)
 		snprintf(buffer, size, "%s", frame->function);
-	else if (frame->module_name)
-		snprintf(buffer, size, "%s+0x%" PRIx64, frame->module_name, frame->offset);
+	else if (frame->module)
+		snprintf(buffer, size, "%s+0x%" PRIx64, show_frame_path(show, frame->module),
+			frame->offset);
+	else if (frame->python)
+		snprintf(buffer, size, "(Python code that was not recorded)");
 	else
 		snprintf(buffer, size, "0x%" PRIx64, frame->address);
 }
 
 void stack_label(const struct stack_source *source, uint64_t stack_id, char *buffer, size_t size)
 {
-	const struct symbol_frame *caller, *frame = user_frame(source, stack_id, &caller);
-	char inner[200];
+	const struct model_stack *stack = model_stack_find(source->model, stack_id);
+	const struct symbol_frame *caller, *frame;
+	char inner[1024];
 
+	frame = stack ? symbol_stack_headline(source->symbols, source->model, stack, &caller)
+		      : NULL;
 	if (!frame) {
 		snprintf(buffer, size, "(no stack recorded)");
 		return;
 	}
-	frame_label(frame, inner, sizeof(inner));
+	frame_label(&source->show, frame, inner, sizeof(inner));
 	if (caller && caller->function)
 		snprintf(buffer, size, "%s > %s", caller->function, inner);
 	else
 		snprintf(buffer, size, "%s", inner);
 }
 
-static void put_frame(const struct style *style, const struct symbol_frame *frame,
-	unsigned int number, unsigned int indent)
+static void put_where(
+	const struct style *style, const struct show *show, const struct symbol_frame *frame)
 {
 	char where[512];
 
-	fprintf(style->out, "%*s#%-2u ", (int)indent, "", number);
-	if (frame->file && frame->line)
-		snprintf(where, sizeof(where), "%s:%u", frame->file, frame->line);
+	if (put_line(show, frame, where, sizeof(where)))
+		;
 	else if (frame->module)
-		snprintf(where, sizeof(where), "%s+0x%" PRIx64, frame->module, frame->offset);
+		snprintf(where, sizeof(where), "%s+0x%" PRIx64,
+			show_frame_path(show, frame->module), frame->offset);
+	else if (frame->python)
+		snprintf(where, sizeof(where), "(Python code that was not recorded)");
 	else
-		snprintf(where, sizeof(where), "0x%" PRIx64, frame->address);
-	if (frame->function) {
-		format_put_text(
-			style->out, (struct vt_text){frame->function, strlen(frame->function)});
-		fputs("  ", style->out);
-	}
+		snprintf(where, sizeof(where), "0x%" PRIx64 " (in no file)", frame->address);
 	style_switch(style, STYLE_DIM);
 	format_put_text(style->out, (struct vt_text){where, strlen(where)});
 	style_switch(style, STYLE_PLAIN);
+}
+
+static void put_frame(const struct style *style, const struct show *show,
+	const struct symbol_frame *frame, size_t number, unsigned int indent)
+{
+	fprintf(style->out, "%*s#%-2zu ", (int)indent, "", number);
+	if (frame->function) {
+		if (show->all_frames)
+			format_put_text(style->out,
+				(struct vt_text){frame->function, strlen(frame->function)});
+		else
+			style_put_cut(style, frame->function, FUNCTION_COLUMNS, false);
+		fputs("  ", style->out);
+	}
+	put_where(style, show, frame);
 	fputc('\n', style->out);
+}
+
+/* What is printed of a stack. */
+struct visible {
+	const struct symbol_frame **frames;
+	size_t n_frames;
+	size_t headline; /* indices; n_frames: it is not there */
+	size_t caller;
+};
+
+/* The first place of frame from start on. */
+static size_t place_of(
+	const struct visible *visible, size_t start, const struct symbol_frame *frame)
+{
+	size_t i = start;
+
+	while (i < visible->n_frames && visible->frames[i] != frame)
+		i++;
+	return i;
+}
+
+static void make_visible(struct visible *visible, const struct stack_source *source,
+	const struct model_stack *given, const struct symbol_stack *stack)
+{
+	const struct symbol_frame *caller,
+		*headline = symbol_stack_headline(source->symbols, source->model, given, &caller);
+
+	*visible = (struct visible){.frames = memory_new(stack->n_calls, sizeof(*visible->frames))};
+	for (size_t i = 0; i < stack->n_calls; i++)
+		if (source->show.all_frames || !stack->calls[i].internal)
+			visible->frames[visible->n_frames++] = stack->calls[i].frame;
+	visible->headline = place_of(visible, 0, headline);
+	visible->caller = place_of(visible, visible->headline + 1, caller);
+}
+
+static bool is_folded(const struct visible *visible, size_t i)
+{
+	return visible->n_frames > N_UNFOLDED && i >= N_INNERMOST &&
+	       i < visible->n_frames - N_OUTERMOST && i != visible->headline &&
+	       i != visible->caller;
+}
+
+static void put_visible(const struct style *style, const struct show *show,
+	const struct visible *visible, unsigned int indent)
+{
+	for (size_t i = 0; i < visible->n_frames;) {
+		size_t n = 0;
+
+		while (!show->all_frames && is_folded(visible, i + n))
+			n++;
+		if (n > 1) {
+			fprintf(style->out, "%*s%s %zu more frames (--all-frames)\n", (int)indent,
+				"", style->ascii ? "..." : "\u2026", n);
+			i += n;
+		} else {
+			put_frame(style, show, visible->frames[i], i, indent);
+			i++;
+		}
+	}
 }
 
 void stack_put(const struct style *style, const struct stack_source *source, uint64_t stack_id,
 	unsigned int indent)
 {
-	const struct model_stack *stack = model_stack_find(source->model, stack_id);
-	const struct symbol_frame *frames;
-	unsigned int number = 0;
+	const struct model_stack *given = model_stack_find(source->model, stack_id);
+	const struct symbol_stack *stack;
+	struct visible visible;
 
-	if (!stack || !stack->n_frames) {
+	if (!given || !(given->n_frames + given->n_python)) {
 		fprintf(style->out, "%*s%s\n", (int)indent, "",
 			stack_id ? "(stack not recorded)" : "(no stack recorded)");
 		return;
 	}
-	for (size_t i = 0; i < stack->n_frames; i++) {
-		size_t n = symbol_table_resolve(
-			source->symbols, stack->frames[i], stack->time_ns, &frames);
-
-		for (size_t k = 0; k < n; k++)
-			put_frame(style, &frames[k], number++, indent);
-	}
+	stack = symbol_stack_get(source->symbols, source->model, given);
+	make_visible(&visible, source, given, stack);
+	put_visible(style, &source->show, &visible, indent);
+	if (stack->cut)
+		fprintf(style->out, "%*s(frames further out were not kept: run --depth)\n",
+			(int)indent, "");
+	free(visible.frames);
 }
 
-static void frame_json(struct json *json, const struct symbol_frame *frame)
+static void frame_json(struct json *json, const struct show *show, const struct symbol_call *call)
 {
+	const struct symbol_frame *frame = call->frame;
+
 	json_open(json, NULL, '{');
 	json_string(json, "kind", frame->python ? "python" : "native");
 	json_string(json, "function", frame->function);
-	json_string(json, "file", frame->file);
+	json_string(json, "file", show_path(show, frame->file));
 	json_number_or_null(json, "line", frame->line != 0, frame->line);
-	json_string(json, "module", frame->module);
+	json_string(json, "module", show_path(show, frame->module));
 	json_number_or_null(json, "offset", frame->module != NULL, frame->offset);
-	json_hex(json, "address", frame->address);
+	if (frame->python)
+		json_null(json, "address");
+	else
+		json_hex(json, "address", frame->address);
+	json_bool(json, "internal", call->internal);
 	json_close(json, '}');
 }
 
 void stack_json(struct json *json, const struct stack_source *source, uint64_t stack_id)
 {
-	const struct model_stack *stack = model_stack_find(source->model, stack_id);
-	const struct symbol_frame *frames;
+	const struct model_stack *given = model_stack_find(source->model, stack_id);
+	const struct symbol_stack *stack;
 
 	json_string(json, "owner", stack_owner(source, stack_id));
-	if (!stack) {
+	if (!given) {
 		json_null(json, "stack");
 		return;
 	}
+	stack = symbol_stack_get(source->symbols, source->model, given);
 	json_open(json, "stack", '[');
-	for (size_t i = 0; i < stack->n_frames; i++) {
-		size_t n = symbol_table_resolve(
-			source->symbols, stack->frames[i], stack->time_ns, &frames);
-
-		for (size_t k = 0; k < n; k++)
-			frame_json(json, &frames[k]);
-	}
+	for (size_t i = 0; i < stack->n_calls; i++)
+		frame_json(json, &source->show, &stack->calls[i]);
 	json_close(json, ']');
 }

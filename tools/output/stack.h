@@ -4,35 +4,38 @@
 
 #include "model/model.h"
 #include "output/json.h"
+#include "output/show.h"
 #include "output/style.h"
 #include "symbol/symbol.h"
 
-/* Where stacks are defined and what resolves them; both borrowed. */
+/* Where stacks are defined and what resolves them, both borrowed; and what to show of them. */
 struct stack_source {
 	const struct model *model;
 	struct symbol_table *symbols;
+	struct show show;
 };
 
 /* Owner label as in the JSON; NULL when the stack was not recorded. Valid as long as the symbols.
  */
 const char *stack_owner(const struct stack_source *source, uint64_t stack_id);
 
-/* One line for the stack into buffer, cut to size: the innermost frame that a user would call
- * theirs (outside CUDA's libraries, the frameworks and the C runtime; else the innermost outside
- * CUDA's; else the innermost), and before it the function of the next such frame outwards: "caller
- * > function file:line". "function (module)" or "module+0x12" where no more is known, "(no stack
- * recorded)" where nothing is. Files are without their folder. */
+/* One line for the stack into buffer, cut to size: the frame that a user would call theirs (see
+ * symbol_stack_headline), and before it the function that called it: "caller > function file:line".
+ * "function (module)" or "module+0x12" where no more is known, "(no stack recorded)" where nothing
+ * is. */
 void stack_label(const struct stack_source *source, uint64_t stack_id, char *buffer, size_t size);
 
 /* How many of the model's objects hold a CUDA runtime of their own: those in which a call to the
  * driver came from code of the runtime, though they are not the runtime's file. */
 size_t stack_count_static_runtimes(const struct stack_source *source);
 
-/* Prints the frames, one a line, each begun with `indent` spaces. */
+/* Prints the frames, one a line, each begun with `indent` spaces; without the interpreter's own,
+ * and without most of the middle of a long stack, unless all frames are to be shown. */
 void stack_put(const struct style *style, const struct stack_source *source, uint64_t stack_id,
 	unsigned int indent);
 
-/* Keys "owner" and "stack" of the open object; null when the stack was not recorded. */
+/* Keys "owner" and "stack", with all frames, of the open object; null when the stack was not
+ * recorded. */
 void stack_json(struct json *json, const struct stack_source *source, uint64_t stack_id);
 
 #endif

@@ -7,19 +7,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "symbol/debug_file.h"
 #include "symbol/elf_file.h"
 #include "symbol/source.h"
 #include "symbol/span.h"
 
-#define DEBUG_FOLDER "/usr/lib/debug/.build-id"
+/* What the kernel puts behind the path of a mapped file that is gone. */
+#define DELETED " (deleted)"
 
 struct elf_file {
 	Elf *elf;
 	Elf *debug; /* separate debug file; NULL none */
 	struct span_list functions;
 	struct source *source;
+	bool debug_tried;
 	bool functions_read;
 	bool source_tried;
+	size_t build_id_bytes;
+	const unsigned char *build_id;
+	char path[];
 };
 
 /* Same build id; two objects without one count as the same, nothing better is known of them. */
@@ -34,16 +40,12 @@ static bool has_build_id(Elf *elf, const void *build_id, size_t build_id_bytes)
 	       (!build_id_bytes || !memcmp(found, build_id, build_id_bytes));
 }
 
-static Elf *open_elf(const char *path, const void *build_id, size_t build_id_bytes)
+/* Takes fd. NULL unless it is an ELF object with this build id. */
+static Elf *open_elf(int fd, const void *build_id, size_t build_id_bytes)
 {
-	struct stat status;
 	Elf *elf = NULL;
-	/* A trace can name any path: a FIFO must not block. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
-	if (fd < 0)
-		return NULL;
-	if (!fstat(fd, &status) && S_ISREG(status.st_mode) && elf_version(EV_CURRENT) != EV_NONE)
+	if (elf_version(EV_CURRENT) != EV_NONE)
 		elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	if (elf && (elf_kind(elf) != ELF_K_ELF || !has_build_id(elf, build_id, build_id_bytes) ||
 			   elf_cntl(elf, ELF_C_FDREAD) < 0)) {
@@ -56,44 +58,70 @@ static Elf *open_elf(const char *path, const void *build_id, size_t build_id_byt
 	return elf;
 }
 
-/* Where Debian, Fedora and others install debug information: first byte of the build id as folder,
- * the rest as name. */
-static Elf *open_debug(const unsigned char *build_id, size_t build_id_bytes)
+/* A trace can name any path: a FIFO must not block. -1 when it names no file that can be read. */
+static int open_regular(const char *path)
 {
-	char path[sizeof(DEBUG_FOLDER) + 2 * 64 + 16];
-	size_t used = sizeof(DEBUG_FOLDER) - 1;
+	struct stat status;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
-	if (build_id_bytes < 2 || build_id_bytes > 64)
-		return NULL;
-	strcpy(path, DEBUG_FOLDER);
-	for (size_t i = 0; i < build_id_bytes; i++)
-		used += (size_t)sprintf(path + used,
-			i == 1	 ? "/%02x"
-			: i == 0 ? "/%02x"
-				 : "%02x",
-			build_id[i]);
-	strcpy(path + used, ".debug");
-	return open_elf(path, build_id, build_id_bytes);
+	if (fd >= 0 && (fstat(fd, &status) || !S_ISREG(status.st_mode))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
 }
 
-struct elf_file *elf_file_open(const char *path, const void *build_id, size_t build_id_bytes)
+static bool ends_with(const char *text, const char *end)
+{
+	size_t bytes = strlen(text), end_bytes = strlen(end);
+
+	return bytes >= end_bytes && !strcmp(text + bytes - end_bytes, end);
+}
+
+struct elf_file *elf_file_open(
+	const char *path, const void *build_id, size_t build_id_bytes, enum symbol_file *state)
 {
 	struct elf_file *file;
 	Elf *elf;
+	int fd;
 
+	*state = SYMBOL_FILE_NONE;
 	if (path[0] != '/')
 		return NULL;
-	elf = open_elf(path, build_id, build_id_bytes);
+	*state = ends_with(path, DELETED) ? SYMBOL_FILE_CHANGED : SYMBOL_FILE_MISSING;
+	fd = open_regular(path);
+	if (fd < 0)
+		return NULL;
+	*state = SYMBOL_FILE_CHANGED;
+	elf = open_elf(fd, build_id, build_id_bytes);
 	if (!elf)
 		return NULL;
-	file = calloc(1, sizeof(*file));
+	file = calloc(1, sizeof(*file) + strlen(path) + 1);
 	if (!file) {
+		*state = SYMBOL_FILE_MISSING;
 		elf_end(elf);
 		return NULL;
 	}
+	*state = SYMBOL_FILE_USED;
 	file->elf = elf;
-	file->debug = open_debug(build_id, build_id_bytes);
+	file->build_id = build_id;
+	file->build_id_bytes = build_id_bytes;
+	strcpy(file->path, path);
 	return file;
+}
+
+/* The separate debug file, looked for when it is first needed. Without a build id nothing would
+ * prove that it belongs to the file. */
+static Elf *debug_of(struct elf_file *file)
+{
+	if (!file->debug_tried && file->build_id_bytes) {
+		int fd = debug_file_open(file->path);
+
+		if (fd >= 0)
+			file->debug = open_elf(fd, file->build_id, file->build_id_bytes);
+	}
+	file->debug_tried = true;
+	return file->debug;
 }
 
 void elf_file_close(struct elf_file *file)
@@ -208,7 +236,7 @@ static void read_functions(struct elf_file *file)
 
 	file->functions_read = true;
 	if (!section) {
-		elf = file->debug;
+		elf = debug_of(file);
 		section = find_table(elf, SHT_SYMTAB, &header);
 	}
 	if (!section) {
@@ -257,7 +285,7 @@ struct source *elf_file_source(struct elf_file *file)
 	if (!file->source_tried) {
 		file->source_tried = true;
 		file->source = source_open(file->elf);
-		if (!file->source && file->debug)
+		if (!file->source && !source_is_in(file->elf) && debug_of(file))
 			file->source = source_open(file->debug);
 	}
 	return file->source;

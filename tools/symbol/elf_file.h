@@ -6,16 +6,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "symbol/symbol.h"
+
 struct elf_file;
 struct source;
 
 /*
  * Opens the file at path if it is an ELF object whose GNU build id is exactly the given one (0
- * bytes: if it has none), with its separate debug file where the system keeps one. NULL if not, if
- * path is not absolute or names no regular file, or when out of memory. To be closed with
- * elf_file_close.
+ * bytes: if it has none). *state says what became of it. NULL if it is not to be used, also when
+ * out of memory. build_id must live as long. To be closed with elf_file_close.
  */
-struct elf_file *elf_file_open(const char *path, const void *build_id, size_t build_id_bytes);
+struct elf_file *elf_file_open(
+	const char *path, const void *build_id, size_t build_id_bytes, enum symbol_file *state);
 void elf_file_close(struct elf_file *file);
 
 /* The name in the symbol table of the function at a virtual address of the file, mangled as it is
@@ -23,7 +25,8 @@ void elf_file_close(struct elf_file *file);
  */
 const char *elf_file_function(struct elf_file *file, uint64_t address);
 
-/* Its source lines, belonging to file; NULL when it has none that are cheap to read. */
+/* Its source lines, or those of its separate debug file, belonging to file; NULL when there are
+ * none that can be read in a moment. */
 struct source *elf_file_source(struct elf_file *file);
 
 #endif

@@ -4,89 +4,232 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/memory.h"
+#define uthash_fatal(message) memory_exhausted()
+#include <uthash.h>
+
 #include "symbol/source.h"
 #include "symbol/span.h"
 
-/* Own builds have a few MiB; a debug build of a framework has gigabytes. */
+/* Beyond this, units are not gone through one by one: the file must have an index of its own. */
 #define MAX_INFO_BYTES (128u << 20)
+
+/* No compiler nests scopes as deep, or puts so many DIEs into one unit. */
+#define MAX_DEPTH 200u
+#define MAX_DIES  (32u << 20)
+
+/* More functions than this inlined into one another are not ordered rightly. */
+#define MAX_SCOPES 64u
+
+/* One compilation unit that an address was in. */
+struct unit {
+	Dwarf_Off offset; /* of its DIE */
+	Dwarf_Die die;
+	struct span_list functions; /* number: offset of the DIE of a function, inlined or not */
+	UT_hash_handle hh;
+};
 
 struct source {
 	Dwarf *dwarf;
-	struct span_list units; /* number: offset of the unit's DIE */
+	Dwarf_Aranges *index;	/* the file's own; NULL: it is not used */
+	struct span_list spans; /* ours; number: offset of the unit's DIE */
+	struct unit *units;
 };
 
-static bool is_cheap(Elf *elf)
+/* The debug section called name after ".debug_" or ".zdebug_", or NULL. */
+static Elf_Scn *find_section(Elf *elf, const char *name, GElf_Shdr *header)
 {
 	size_t names;
 	Elf_Scn *section = NULL;
 
 	if (elf_getshdrstrndx(elf, &names))
-		return false;
+		return NULL;
 	while ((section = elf_nextscn(elf, section))) {
-		GElf_Shdr header;
-		const char *name;
+		const char *found;
 
-		if (!gelf_getshdr(section, &header) || header.sh_type == SHT_NOBITS)
+		if (!gelf_getshdr(section, header) || header->sh_type == SHT_NOBITS)
 			continue;
-		name = elf_strptr(elf, names, header.sh_name);
-		if (name && (!strcmp(name, ".debug_info") || !strcmp(name, ".zdebug_info")))
-			return header.sh_size <= MAX_INFO_BYTES;
+		found = elf_strptr(elf, names, header->sh_name);
+		if (found && !strncmp(found, ".z", 2))
+			found++;
+		if (found && !strcmp(found + (*found == '.'), name))
+			return section;
 	}
-	return false;
+	return NULL;
 }
 
-/* Own index of the units: the .debug_aranges section is not written by every compiler. */
-static bool add_unit(struct source *source, Dwarf_Die *unit)
+bool source_is_in(Elf *elf)
+{
+	GElf_Shdr header;
+
+	return find_section(elf, "debug_info", &header) != NULL;
+}
+
+enum cost {
+	COST_LOW,
+	COST_LOW_WITH_INDEX, /* only the units asked for may be looked at */
+	COST_HIGH,
+};
+
+/* libdw unpacks what is compressed in whole when it opens a file. */
+static enum cost cost_of(Elf *elf)
+{
+	GElf_Shdr header;
+	GElf_Chdr compressed;
+	Elf_Scn *section = find_section(elf, "debug_info", &header);
+
+	if (!section)
+		return COST_HIGH;
+	if (header.sh_flags & SHF_COMPRESSED)
+		return gelf_getchdr(section, &compressed) && compressed.ch_size <= MAX_INFO_BYTES
+			       ? COST_LOW
+			       : COST_HIGH;
+	if (header.sh_size <= MAX_INFO_BYTES)
+		return COST_LOW;
+	return find_section(elf, "debug_aranges", &header) ? COST_LOW_WITH_INDEX : COST_HIGH;
+}
+
+/* All ranges of a DIE, each with its offset. What the linker dropped starts at 0. */
+static bool add_ranges(struct span_list *list, Dwarf_Die *die)
 {
 	Dwarf_Addr base, start, end;
 	ptrdiff_t at = 0;
 
-	if (dwarf_tag(unit) != DW_TAG_compile_unit)
-		return true;
-	while ((at = dwarf_ranges(unit, at, &base, &start, &end)) > 0) {
-		struct span span = {.start = start, .end = end, .number = dwarf_dieoffset(unit)};
+	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
+		struct span span = {.start = start, .end = end, .number = dwarf_dieoffset(die)};
 
-		/* Functions that the linker dropped have their start at 0. */
-		if (start && start < end && !span_list_add(&source->units, &span))
+		if (start && start < end && !span_list_add(list, &span))
 			return false;
 	}
 	return true;
 }
 
-struct source *source_open(Elf *elf)
+/* Own index of the units: the .debug_aranges section is not written by every compiler. */
+static bool index_units(struct source *source)
 {
-	struct source *source;
 	Dwarf_CU *unit = NULL;
 	Dwarf_Die die;
 
-	if (!is_cheap(elf))
-		return NULL;
-	source = calloc(1, sizeof(*source));
+	while (!dwarf_get_units(source->dwarf, unit, &unit, NULL, NULL, &die, NULL))
+		if (dwarf_tag(&die) == DW_TAG_compile_unit && !add_ranges(&source->spans, &die))
+			return false;
+	span_list_sort(&source->spans, NULL);
+	span_list_index(&source->spans);
+	return true;
+}
+
+struct source *source_open(Elf *elf)
+{
+	enum cost cost = cost_of(elf);
+	struct source *source = cost == COST_HIGH ? NULL : calloc(1, sizeof(*source));
+	bool good;
+
 	if (!source)
 		return NULL;
 	source->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
-	if (!source->dwarf) {
-		source_close(source);
-		return NULL;
-	}
-	while (!dwarf_get_units(source->dwarf, unit, &unit, NULL, NULL, &die, NULL)) {
-		if (!add_unit(source, &die)) {
-			source_close(source);
-			return NULL;
-		}
-	}
-	span_list_sort(&source->units, NULL);
-	span_list_index(&source->units);
-	return source;
+	if (cost == COST_LOW)
+		good = source->dwarf && index_units(source);
+	else
+		good = source->dwarf && !dwarf_getaranges(source->dwarf, &source->index, NULL);
+	if (good)
+		return source;
+	source_close(source);
+	return NULL;
 }
 
 void source_close(struct source *source)
 {
+	struct unit *unit, *next;
+
 	if (!source)
 		return;
-	span_list_release(&source->units);
+	HASH_ITER(hh, source->units, unit, next)
+	{
+		HASH_DEL(source->units, unit);
+		span_list_release(&unit->functions);
+		free(unit);
+	}
+	span_list_release(&source->spans);
 	dwarf_end(source->dwarf);
 	free(source);
+}
+
+static bool may_hold_functions(int tag)
+{
+	switch (tag) {
+	case DW_TAG_subprogram:
+	case DW_TAG_inlined_subroutine:
+	case DW_TAG_lexical_block:
+	case DW_TAG_try_block:
+	case DW_TAG_catch_block:
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Adds the functions below parent. Out of memory or beyond the limits: those so far. */
+static void add_functions(
+	struct span_list *list, Dwarf_Die *parent, unsigned int depth, uint64_t *n_dies)
+{
+	Dwarf_Die die;
+
+	if (depth == MAX_DEPTH || dwarf_child(parent, &die))
+		return;
+	do {
+		int tag = dwarf_tag(&die);
+
+		if (++*n_dies > MAX_DIES)
+			return;
+		if ((tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine) &&
+			!add_ranges(list, &die))
+			return;
+		if (may_hold_functions(tag))
+			add_functions(list, &die, depth + 1, n_dies);
+	} while (!dwarf_siblingof(&die, &die));
+}
+
+/* The unit whose DIE is at offset, gone through once; NULL when out of memory. */
+static struct unit *unit_get(struct source *source, Dwarf_Off offset)
+{
+	struct unit *unit;
+	uint64_t n_dies = 0;
+
+	HASH_FIND(hh, source->units, &offset, sizeof(offset), unit);
+	if (unit)
+		return unit;
+	unit = calloc(1, sizeof(*unit));
+	if (!unit || !dwarf_offdie(source->dwarf, offset, &unit->die)) {
+		free(unit);
+		return NULL;
+	}
+	unit->offset = offset;
+	add_functions(&unit->functions, &unit->die, 0, &n_dies);
+	span_list_sort(&unit->functions, NULL);
+	span_list_index(&unit->functions);
+	HASH_ADD(hh, source->units, offset, sizeof(unit->offset), unit);
+	return unit;
+}
+
+static struct unit *unit_at(struct source *source, uint64_t address)
+{
+	size_t position = source->spans.n_items;
+	const struct span *span;
+	Dwarf_Arange *range;
+	Dwarf_Off offset;
+
+	if (source->index) {
+		range = dwarf_getarange_addr(source->index, address);
+		if (!range || dwarf_getarangeinfo(range, NULL, NULL, &offset))
+			return NULL;
+		return unit_get(source, offset);
+	}
+	span = span_list_next(&source->spans, address, &position);
+	return span ? unit_get(source, span->number) : NULL;
 }
 
 static const char *name_of(Dwarf_Die *die)
@@ -121,55 +264,63 @@ static void read_call(Dwarf_Die *unit, Dwarf_Die *inlined, struct source_frame *
 		caller->file = dwarf_filesrc(files, number, NULL, NULL);
 }
 
+/* The DIEs of the functions around address, the innermost, which comes last in the file, first. */
+static size_t find_scopes(const struct unit *unit, uint64_t address, Dwarf_Off scopes[MAX_SCOPES])
+{
+	size_t position = unit->functions.n_items, n = 0;
+	const struct span *span;
+
+	while (n < MAX_SCOPES && (span = span_list_next(&unit->functions, address, &position))) {
+		size_t at = n++;
+
+		for (; at && scopes[at - 1] < span->number; at--)
+			scopes[at] = scopes[at - 1];
+		scopes[at] = span->number;
+	}
+	return n;
+}
+
 /* Fills in functions from the scopes around address; frames[0] has its line already. Returns the
  * number of frames. */
-static size_t read_scopes(
-	Dwarf_Die *unit, uint64_t address, struct source_frame *frames, size_t n_room)
+static size_t read_scopes(struct source *source, struct unit *unit, uint64_t address,
+	struct source_frame *frames, size_t n_room)
 {
-	Dwarf_Die *inner = NULL, *scopes = NULL;
-	int n_scopes = 0;
-	size_t n = 0;
+	Dwarf_Off scopes[MAX_SCOPES];
+	size_t n_scopes = find_scopes(unit, address, scopes), n = 0;
 
-	/* The first look-up leads into the abstract function, the second one out along where it was
-	 * inlined. */
-	if (dwarf_getscopes(unit, address, &inner) > 0)
-		n_scopes = dwarf_getscopes_die(&inner[0], &scopes);
-	for (int i = 0; i < n_scopes && n < n_room; i++) {
-		int tag = dwarf_tag(&scopes[i]);
+	for (size_t i = 0; i < n_scopes && n < n_room; i++) {
+		Dwarf_Die scope;
 
-		if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
+		if (!dwarf_offdie(source->dwarf, scopes[i], &scope))
 			continue;
-		frames[n++].function = name_of(&scopes[i]);
-		if (tag == DW_TAG_subprogram)
+		frames[n++].function = name_of(&scope);
+		if (dwarf_tag(&scope) == DW_TAG_subprogram)
 			break;
 		if (n < n_room) {
 			frames[n] = (struct source_frame){0};
-			read_call(unit, &scopes[i], &frames[n]);
+			read_call(&unit->die, &scope, &frames[n]);
 		}
 	}
-	free(inner);
-	free(scopes);
 	return n;
 }
 
 size_t source_find(
 	struct source *source, uint64_t address, struct source_frame *frames, size_t n_room)
 {
-	size_t n, position = source->units.n_items;
-	const struct span *span = span_list_next(&source->units, address, &position);
-	Dwarf_Die unit;
+	struct unit *unit = n_room ? unit_at(source, address) : NULL;
 	Dwarf_Line *line;
 	int number = 0;
+	size_t n;
 
-	if (!span || !n_room || !dwarf_offdie(source->dwarf, span->number, &unit))
+	if (!unit)
 		return 0;
 	frames[0] = (struct source_frame){0};
-	line = dwarf_getsrc_die(&unit, address);
+	line = dwarf_getsrc_die(&unit->die, address);
 	if (line) {
 		frames[0].file = dwarf_linesrc(line, NULL, NULL);
 		if (!dwarf_lineno(line, &number) && number > 0)
 			frames[0].line = (unsigned int)number;
 	}
-	n = read_scopes(&unit, address, frames, n_room);
+	n = read_scopes(source, unit, address, frames, n_room);
 	return n ? n : line != NULL;
 }

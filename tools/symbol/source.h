@@ -3,6 +3,7 @@
 #define VRAMTRACE_SYMBOL_SOURCE_H
 
 #include <libelf.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,9 +16,12 @@ struct source_frame {
 	unsigned int line;    /* 0 unknown */
 };
 
-/* Opens the DWARF information of elf, which must live longer. NULL when it has none, or so much
- * that reading it would keep the user waiting, or when out of memory. To be closed with
- * source_close. */
+/* Whether elf has DWARF information of its own. */
+bool source_is_in(Elf *elf);
+
+/* Opens the DWARF information of elf, which must live longer. NULL when it has none, or so much,
+ * without an index or compressed, that reading it would keep the user waiting, or when out of
+ * memory. To be closed with source_close. */
 struct source *source_open(Elf *elf);
 void source_close(struct source *source);
 

@@ -1,15 +1,13 @@
-#include <libiberty/demangle.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol/names.h"
 #include "symbol/source.h"
-#include "symbol/span.h"
 #include "symbol/table.h"
 
 /* More functions than this inlined into one another at one address are cut. */
 #define MAX_INLINED 16
 
-/* The frames of one address in one module. */
 struct resolved {
 	const struct symbol_module *module;
 	uint64_t address;
@@ -17,22 +15,9 @@ struct resolved {
 	struct symbol_frame frames[];
 };
 
-/* A text owned by the table. */
 struct text {
 	struct text *next;
 	char data[];
-};
-
-struct symbol_table {
-	struct symbol_module *modules; /* newest first */
-	size_t n_modules;
-	struct span_list spans;	 /* what: the module */
-	bool indexed;		 /* spans is sorted */
-	struct resolved **cache; /* open addressing; n_slots is a power of two, at most 3/4 full */
-	size_t n_slots;
-	size_t n_resolved;
-	struct text *texts;
-	struct symbol_frame unknown; /* handed out when memory is short */
 };
 
 struct symbol_table *symbol_table_new(void)
@@ -47,6 +32,8 @@ void symbol_table_free(struct symbol_table *table)
 	for (size_t i = 0; i < table->n_slots; i++)
 		free(table->cache[i]);
 	free(table->cache);
+	stack_release_all(table);
+	python_release(table);
 	while (table->modules) {
 		struct symbol_module *module = table->modules;
 
@@ -130,36 +117,30 @@ struct symbol_module *symbol_table_find_module(
 	return (struct symbol_module *)(uintptr_t)best;
 }
 
-static const char *keep_text(struct symbol_table *table, const char *data)
+const char *symbol_table_keep_text(struct symbol_table *table, const char *data, size_t bytes)
 {
-	size_t bytes = strlen(data) + 1;
-	struct text *text = malloc(sizeof(*text) + bytes);
+	struct text *text = malloc(sizeof(*text) + bytes + 1);
 
 	if (!text)
 		return NULL;
 	memcpy(text->data, data, bytes);
+	text->data[bytes] = '\0';
 	text->next = table->texts;
 	table->texts = text;
 	return text->data;
 }
 
-/* As a person would write it: demangled, without parameters, and without what the compiler appended
- * to a clone's name. */
-static const char *readable(struct symbol_table *table, const char *name)
+static const char *keep_string(struct symbol_table *table, const char *string)
 {
-	char *demangled = cplus_demangle(name, DMGL_AUTO | DMGL_ANSI);
-	const char *kept;
-	size_t plain = strcspn(name, ".");
+	return symbol_table_keep_text(table, string, strlen(string));
+}
 
-	if (demangled || !plain || !name[plain]) {
-		kept = keep_text(table, demangled ? demangled : name);
-	} else {
-		char *cut = strndup(name, plain);
+static const char *keep_readable(struct symbol_table *table, const char *name)
+{
+	char *readable = names_readable(name);
+	const char *kept = readable ? keep_string(table, readable) : NULL;
 
-		kept = cut ? keep_text(table, cut) : NULL;
-		free(cut);
-	}
-	free(demangled);
+	free(readable);
 	return kept;
 }
 
@@ -173,11 +154,9 @@ static size_t look_up(
 	size_t n = 0;
 
 	frames[0] = (struct source_frame){0};
-	if (!module->tried) {
-		module->tried = true;
-		module->file =
-			elf_file_open(module->path, module->build_id, module->build_id_bytes);
-	}
+	if (module->state == SYMBOL_FILE_UNTRIED)
+		module->file = elf_file_open(
+			module->path, module->build_id, module->build_id_bytes, &module->state);
 	if (!module->file)
 		return 1;
 	source = elf_file_source(module->file);
@@ -228,7 +207,7 @@ static struct resolved *resolve_new(
 		frame->line = found[i].line;
 		if (!found[i].function)
 			continue;
-		frame->function = readable(table, found[i].function);
+		frame->function = keep_readable(table, found[i].function);
 		if (!frame->function) {
 			free(resolved);
 			return NULL;
@@ -248,8 +227,9 @@ static struct resolved *resolve_given(struct symbol_table *table,
 		struct symbol_frame *frame = &resolved->frames[i];
 
 		frame->line = frames[i].line;
-		frame->function = frames[i].function ? keep_text(table, frames[i].function) : NULL;
-		frame->file = frames[i].file ? keep_text(table, frames[i].file) : NULL;
+		frame->function =
+			frames[i].function ? keep_string(table, frames[i].function) : NULL;
+		frame->file = frames[i].file ? keep_string(table, frames[i].file) : NULL;
 		if (!frame->function != !frames[i].function || !frame->file != !frames[i].file) {
 			free(resolved);
 			return NULL;
@@ -337,4 +317,25 @@ int symbol_table_add_resolved(struct symbol_table *table, uint64_t return_addres
 		table->n_resolved++;
 	}
 	return 0;
+}
+
+size_t symbol_table_files(
+	const struct symbol_table *table, enum symbol_file state, const char **paths, size_t n_room)
+{
+	size_t n = 0;
+
+	for (const struct symbol_module *module = table->modules; module; module = module->next) {
+		size_t known = 0;
+
+		if (module->state != state)
+			continue;
+		while (known < n && known < n_room && strcmp(paths[known], module->path))
+			known++;
+		if (known < n_room && known < n)
+			continue;
+		if (n < n_room)
+			paths[n] = module->path;
+		n++;
+	}
+	return n;
 }

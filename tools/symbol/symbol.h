@@ -1,8 +1,8 @@
 /*
  * From addresses of the traced process to names: address -> module as of a moment -> function ->
- * file and line, and who owns a call (PyTorch, cuBLAS, the program itself). The files named by the
- * trace are read where they lie and only when their build id is the recorded one; everything else
- * degrades to module and offset. Nothing here fails for a missing file.
+ * file and line; stack.h makes whole stacks of them, Python's frames included. The files named by
+ * the trace are read where they lie and only when their build id is the recorded one; everything
+ * else degrades to module and offset. Nothing here fails for a missing file.
  */
 #ifndef VRAMTRACE_SYMBOL_SYMBOL_H
 #define VRAMTRACE_SYMBOL_SYMBOL_H
@@ -61,13 +61,18 @@ size_t symbol_table_resolve(struct symbol_table *table, uint64_t return_address,
 int symbol_table_add_resolved(struct symbol_table *table, uint64_t return_address, uint64_t time_ns,
 	const struct symbol_frame *frames, size_t n);
 
-/*
- * Who made a call: the label for the first of the n return addresses (innermost first) that lies
- * outside CUDA's own libraries, the C and C++ runtimes and libffi. "torch", "nccl", "cublas",
- * "cudnn", "cufft", "cusolver", "cusparse", "triton", "jax", "cupy", or the module's file name;
- * "cuda" when no address is left. Valid until table is freed; never NULL.
- */
-const char *symbol_owner(
-	struct symbol_table *table, const uint64_t *addresses, size_t n, uint64_t time_ns);
+/* What became of the file of a module when names were wanted from it. */
+enum symbol_file {
+	SYMBOL_FILE_UNTRIED,
+	SYMBOL_FILE_NONE, /* it never had one: [vdso] */
+	SYMBOL_FILE_USED,
+	SYMBOL_FILE_MISSING, /* not here, or not to be read */
+	SYMBOL_FILE_CHANGED, /* replaced or deleted since it was recorded: not used */
+};
+
+/* The paths of modules whose file is in this state so far, the first n_room of them, each once.
+ * Returns how many there are. Borrowed from table. */
+size_t symbol_table_files(const struct symbol_table *table, enum symbol_file state,
+	const char **paths, size_t n_room);
 
 #endif
