@@ -11,8 +11,10 @@
 #include "symbol/source.h"
 #include "symbol/span.h"
 
-/* Beyond this, units are not gone through one by one: the file must have an index of its own. */
-#define MAX_INFO_BYTES (128u << 20)
+/* Units are gone through one by one up to this size, which takes a second. */
+#define MAX_INFO_BYTES (1024u << 20)
+/* libdw unpacks in whole what is compressed when it opens a file: that, too, takes a second. */
+#define MAX_COMPRESSED_BYTES (64u << 20)
 
 /* No compiler nests scopes as deep, or puts so many DIEs into one unit. */
 #define MAX_DEPTH 200u
@@ -31,8 +33,9 @@ struct unit {
 
 struct source {
 	Dwarf *dwarf;
-	Dwarf_Aranges *index;	/* the file's own; NULL: it is not used */
+	Dwarf_Aranges *index;	/* the file's own, which need not be whole; NULL: it has none */
 	struct span_list spans; /* ours; number: offset of the unit's DIE */
+	bool may_index;		/* it is small enough, and was not done yet */
 	struct unit *units;
 };
 
@@ -65,28 +68,20 @@ bool source_is_in(Elf *elf)
 	return find_section(elf, "debug_info", &header) != NULL;
 }
 
-enum cost {
-	COST_LOW,
-	COST_LOW_WITH_INDEX, /* only the units asked for may be looked at */
-	COST_HIGH,
-};
-
-/* libdw unpacks what is compressed in whole when it opens a file. */
-static enum cost cost_of(Elf *elf)
+/* Bytes of debug information when unpacked; 0: there is none that could be read in a moment. */
+static uint64_t info_bytes(Elf *elf)
 {
 	GElf_Shdr header;
 	GElf_Chdr compressed;
 	Elf_Scn *section = find_section(elf, "debug_info", &header);
 
 	if (!section)
-		return COST_HIGH;
-	if (header.sh_flags & SHF_COMPRESSED)
-		return gelf_getchdr(section, &compressed) && compressed.ch_size <= MAX_INFO_BYTES
-			       ? COST_LOW
-			       : COST_HIGH;
-	if (header.sh_size <= MAX_INFO_BYTES)
-		return COST_LOW;
-	return find_section(elf, "debug_aranges", &header) ? COST_LOW_WITH_INDEX : COST_HIGH;
+		return 0;
+	if (!(header.sh_flags & SHF_COMPRESSED))
+		return header.sh_size;
+	return gelf_getchdr(section, &compressed) && compressed.ch_size <= MAX_COMPRESSED_BYTES
+		       ? compressed.ch_size
+		       : 0;
 }
 
 /* All ranges of a DIE, each with its offset. What the linker dropped starts at 0. */
@@ -104,37 +99,37 @@ static bool add_ranges(struct span_list *list, Dwarf_Die *die)
 	return true;
 }
 
-/* Own index of the units: the .debug_aranges section is not written by every compiler. */
-static bool index_units(struct source *source)
+/* Own index of the units: not every compiler writes .debug_aranges. Out of memory: what is in it is
+ * still true. */
+static void index_units(struct source *source)
 {
 	Dwarf_CU *unit = NULL;
 	Dwarf_Die die;
 
+	source->may_index = false;
 	while (!dwarf_get_units(source->dwarf, unit, &unit, NULL, NULL, &die, NULL))
 		if (dwarf_tag(&die) == DW_TAG_compile_unit && !add_ranges(&source->spans, &die))
-			return false;
+			break;
 	span_list_sort(&source->spans, NULL);
 	span_list_index(&source->spans);
-	return true;
 }
 
 struct source *source_open(Elf *elf)
 {
-	enum cost cost = cost_of(elf);
-	struct source *source = cost == COST_HIGH ? NULL : calloc(1, sizeof(*source));
-	bool good;
+	uint64_t bytes = info_bytes(elf);
+	struct source *source = bytes ? calloc(1, sizeof(*source)) : NULL;
 
 	if (!source)
 		return NULL;
 	source->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
-	if (cost == COST_LOW)
-		good = source->dwarf && index_units(source);
-	else
-		good = source->dwarf && !dwarf_getaranges(source->dwarf, &source->index, NULL);
-	if (good)
-		return source;
-	source_close(source);
-	return NULL;
+	if (!source->dwarf) {
+		free(source);
+		return NULL;
+	}
+	source->may_index = bytes <= MAX_INFO_BYTES;
+	if (dwarf_getaranges(source->dwarf, &source->index, NULL))
+		source->index = NULL;
+	return source;
 }
 
 void source_close(struct source *source)
@@ -164,9 +159,7 @@ static bool may_hold_functions(int tag)
 	case DW_TAG_catch_block:
 	case DW_TAG_namespace:
 	case DW_TAG_module:
-	case DW_TAG_class_type:
-	case DW_TAG_structure_type:
-		return true;
+		return true; /* methods stand outside of their class */
 	default:
 		return false;
 	}
@@ -217,17 +210,16 @@ static struct unit *unit_get(struct source *source, Dwarf_Off offset)
 
 static struct unit *unit_at(struct source *source, uint64_t address)
 {
-	size_t position = source->spans.n_items;
+	size_t position;
 	const struct span *span;
-	Dwarf_Arange *range;
+	Dwarf_Arange *range = source->index ? dwarf_getarange_addr(source->index, address) : NULL;
 	Dwarf_Off offset;
 
-	if (source->index) {
-		range = dwarf_getarange_addr(source->index, address);
-		if (!range || dwarf_getarangeinfo(range, NULL, NULL, &offset))
-			return NULL;
+	if (range && !dwarf_getarangeinfo(range, NULL, NULL, &offset))
 		return unit_get(source, offset);
-	}
+	if (source->may_index)
+		index_units(source);
+	position = source->spans.n_items;
 	span = span_list_next(&source->spans, address, &position);
 	return span ? unit_get(source, span->number) : NULL;
 }

@@ -19,9 +19,9 @@ struct source_frame {
 /* Whether elf has DWARF information of its own. */
 bool source_is_in(Elf *elf);
 
-/* Opens the DWARF information of elf, which must live longer. NULL when it has none, or so much,
- * without an index or compressed, that reading it would keep the user waiting, or when out of
- * memory. To be closed with source_close. */
+/* Opens the DWARF information of elf, which must live longer. NULL when it has none, or so much in
+ * compressed form that reading it would keep the user waiting, or when out of memory. To be closed
+ * with source_close. */
 struct source *source_open(Elf *elf);
 void source_close(struct source *source);
 
