@@ -62,7 +62,8 @@ static const char *outcome_text(size_t outcome)
 		[VT_PYTHON_EMPTY] = "of threads that ran no Python then",
 		[VT_PYTHON_FINALIZING] = "without: the interpreter was ending",
 		[VT_PYTHON_INVALID] = "without: they could not be read",
-		[VT_PYTHON_MISMATCH] = "with Python frames, which do not match all native ones",
+		[VT_PYTHON_MISMATCH] =
+			"of these, each counted once, whose native frames do not all match",
 	};
 
 	return texts[outcome];

@@ -60,8 +60,8 @@ static void put_python_stacks(struct json *json, const struct report_trace *trac
 		return;
 	}
 	json_open(json, "python_stacks", '{');
-	json_number(json, "captured", counts[VT_PYTHON_CAPTURED] + counts[VT_PYTHON_MISMATCH]);
-	json_number(json, "mismatched", counts[VT_PYTHON_MISMATCH]);
+	json_number(json, "captured", counts[VT_PYTHON_CAPTURED]);
+	json_number(json, "mismatched_stacks", counts[VT_PYTHON_MISMATCH]);
 	json_open(json, "skipped", '{');
 	for (size_t k = 0; k < VT_N_PYTHON_OUTCOMES; k++)
 		if (counts[k] && k != VT_PYTHON_CAPTURED && k != VT_PYTHON_MISMATCH)

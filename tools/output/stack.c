@@ -93,11 +93,24 @@ static void frame_label(
 		snprintf(buffer, size, "0x%" PRIx64, frame->address);
 }
 
+/* In Python, the name of a function says little without its line: "<lambda>". */
+static void caller_label(const struct show *show, const struct symbol_frame *caller,
+	const struct symbol_frame *frame, char *buffer, size_t size)
+{
+	if (caller->python && caller->line && caller->file && frame->file &&
+		!strcmp(caller->file, frame->file))
+		snprintf(buffer, size, "%s:%u", caller->function, caller->line);
+	else if (caller->python)
+		frame_label(show, caller, buffer, size);
+	else
+		snprintf(buffer, size, "%s", caller->function);
+}
+
 void stack_label(const struct stack_source *source, uint64_t stack_id, char *buffer, size_t size)
 {
 	const struct model_stack *stack = model_stack_find(source->model, stack_id);
 	const struct symbol_frame *caller, *frame;
-	char inner[1024];
+	char inner[1024], outer[1024];
 
 	frame = stack ? symbol_stack_headline(source->symbols, source->model, stack, &caller)
 		      : NULL;
@@ -106,10 +119,12 @@ void stack_label(const struct stack_source *source, uint64_t stack_id, char *buf
 		return;
 	}
 	frame_label(&source->show, frame, inner, sizeof(inner));
-	if (caller && caller->function)
-		snprintf(buffer, size, "%s > %s", caller->function, inner);
-	else
+	if (caller && caller->function) {
+		caller_label(&source->show, caller, frame, outer, sizeof(outer));
+		snprintf(buffer, size, "%s > %s", outer, inner);
+	} else {
 		snprintf(buffer, size, "%s", inner);
+	}
 }
 
 static void put_where(

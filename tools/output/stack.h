@@ -20,9 +20,9 @@ struct stack_source {
 const char *stack_owner(const struct stack_source *source, uint64_t stack_id);
 
 /* One line for the stack into buffer, cut to size: the frame that a user would call theirs (see
- * symbol_stack_headline), and before it the function that called it: "caller > function file:line".
- * "function (module)" or "module+0x12" where no more is known, "(no stack recorded)" where nothing
- * is. */
+ * symbol_stack_headline), and before it the function that called it: "caller > function file:line",
+ * in Python "caller:line > function file:line". "function (module)" or "module+0x12" where no more
+ * is known, "(no stack recorded)" where nothing is. */
 void stack_label(const struct stack_source *source, uint64_t stack_id, char *buffer, size_t size);
 
 /* How many of the model's objects hold a CUDA runtime of their own: those in which a call to the

@@ -6,8 +6,8 @@
 #include "symbol/lines.h"
 #include "symbol/table.h"
 
-/* Where a frame is that has not begun. */
-#define OFFSET_NONE (VT_PYTHON_ENTRY - 1)
+/* The interpreter did not tell where a frame is. */
+#define OFFSET_UNKNOWN (VT_PYTHON_ENTRY - 1)
 
 struct python_code {
 	uint64_t code_id;
@@ -70,8 +70,9 @@ const struct symbol_frame *python_frame_get(
 	known->frame.python = true;
 	known->frame.function = code->function;
 	known->frame.file = code->file;
-	known->frame.line = (unsigned int)lines_find(given->line_table, given->lines,
-		given->first_line, offset == OFFSET_NONE ? 0 : offset);
+	if (offset != OFFSET_UNKNOWN)
+		known->frame.line = (unsigned int)lines_find(
+			given->line_table, given->lines, given->first_line, offset);
 	HASH_ADD(hh, table->python_frames, key, sizeof(known->key), known);
 	return &known->frame;
 }
