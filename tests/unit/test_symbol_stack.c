@@ -285,7 +285,7 @@ static void test_python_frames(void **state)
 	static const struct {
 		uint64_t offset;
 		unsigned int line;
-	} cases[] = {{0, 11}, {2, 11}, {4, 13}, {8, 16}, {100, 16}, {VT_PYTHON_ENTRY - 1, 0}};
+	} cases[] = {{0, 11}, {2, 11}, {4, 13}, {8, 16}, {100, 16}, {VT_PYTHON_NO_OFFSET, 0}};
 	const struct symbol_frame *frame;
 
 	(void)state;

@@ -6,9 +6,6 @@
 #include "symbol/lines.h"
 #include "symbol/table.h"
 
-/* The interpreter did not tell where a frame is. */
-#define OFFSET_UNKNOWN (VT_PYTHON_ENTRY - 1)
-
 struct python_code {
 	uint64_t code_id;
 	const char *function; /* NULL: not known */
@@ -70,7 +67,7 @@ const struct symbol_frame *python_frame_get(
 	known->frame.python = true;
 	known->frame.function = code->function;
 	known->frame.file = code->file;
-	if (offset != OFFSET_UNKNOWN)
+	if (offset != VT_PYTHON_NO_OFFSET)
 		known->frame.line = (unsigned int)lines_find(
 			given->line_table, given->lines, given->first_line, offset);
 	HASH_ADD(hh, table->python_frames, key, sizeof(known->key), known);
