@@ -145,7 +145,25 @@ static void test_beyond(void **state)
 	assert_int_equal(lines_find(VT_LINES_LNOTAB, (struct vt_text){0}, UINT64_MAX, 4), 0);
 }
 
-/* Every table cut short everywhere, and with each byte replaced: nothing outside is read. */
+/* Any bytes: nothing outside is read, and what comes out is a line or none. */
+static void test_random_tables(void **state)
+{
+	(void)state;
+	srandom(20240229);
+	for (unsigned int i = 0; i < 200000; i++) {
+		size_t bytes = (size_t)random() % 40;
+		char *table = malloc(bytes ? bytes : 1);
+
+		for (size_t k = 0; k < bytes; k++)
+			table[k] = (char)(random() >> 8 & (random() & 1 ? 0xff : 0x7f));
+		assert_true(lines_find(i % 5, (struct vt_text){table, bytes},
+				    (uint64_t)random() >> (random() % 32),
+				    (uint64_t)random() % 64) <= INT32_MAX);
+		free(table);
+	}
+}
+
+/* Every table cut short everywhere, behind it a byte that asks for more. */
 static void test_broken_tables(void **state)
 {
 	FILE *file = open_tables();
@@ -158,7 +176,6 @@ static void test_broken_tables(void **state)
 		for (size_t bytes = 0; bytes < whole && bytes < 400; bytes++) {
 			char *copy = malloc(bytes + 1);
 
-			/* The last byte stands for one that asks for more. */
 			memcpy(copy, table.bytes.data, bytes);
 			copy[bytes] = (char)0xff;
 			for (unsigned int kind = 0; kind <= 4; kind++)
@@ -180,6 +197,7 @@ int main(void)
 		cmocka_unit_test(test_real_tables),
 		cmocka_unit_test(test_beyond),
 		cmocka_unit_test(test_broken_tables),
+		cmocka_unit_test(test_random_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,6 +139,18 @@ __attribute__((noinline)) void template_function(void)
 	place = place_of_call();
 }
 
+void rust_function(void) __asm__("_RNvXNtC1m4deepINtB2_1SlENtB2_1T2go");
+__attribute__((noinline)) void rust_function(void)
+{
+	place = place_of_call();
+}
+
+void old_rust_function(void) __asm__("_ZN4deep1S2go17h0123456789abcdefE");
+__attribute__((noinline)) void old_rust_function(void)
+{
+	place = place_of_call();
+}
+
 void cloned_function(void) __asm__("plain_name.part.0");
 __attribute__((noinline)) void cloned_function(void)
 {
@@ -191,6 +203,8 @@ static void test_own_functions(void **state)
 		{an_exported_function, "an_exported_function"},
 		{mangled_function, "ns::Class::method"},
 		{template_function, "ns::make<int>"},
+		{rust_function, "<m::deep::S<i32> as m::deep::T>::go"},
+		{old_rust_function, "deep::S::go"},
 		{cloned_function, "plain_name"},
 	};
 	struct loaded self;

@@ -1,5 +1,6 @@
-/* Sources of tests/cases/symbols.sh: with LIBRARY a library that allocates through a callback, else the program, which calls
- * it; "generated" as the first argument has the call go through code that no file holds. */
+/* Sources of tests/cases/symbols.sh: with LIBRARY a library that allocates through a callback, else
+ * the program, which calls it; "generated" as the first argument has the call go through code that
+ * no file holds. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,7 +71,8 @@ static int through_generated(void)
 
 int main(int argc, char **argv)
 {
-	void *context, *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *context, *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
 	int result;
 
 	memcpy(page, code, sizeof(code));
@@ -79,7 +81,8 @@ int main(int argc, char **argv)
 	memcpy(&generated, &page, sizeof(page));
 	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
 		return 1;
-	result = library_call(argc > 1 && !strcmp(argv[1], "generated") ? through_generated : allocate);
+	result = library_call(
+		argc > 1 && !strcmp(argv[1], "generated") ? through_generated : allocate);
 	puts(result ? "failed" : "done");
 	return result;
 }
