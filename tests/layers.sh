@@ -3,7 +3,7 @@
 #
 #   hooks -> record -> trace     hooks -> python     record -> python     hooks, python -> elf
 #   cmd_* -> analysis -> model -> trace     cmd_* -> symbol -> model     cmd_* -> output -> (result structs)
-#   cmd_* -> doctor -> model
+#   cmd_* -> doctor -> model     cmd_* -> pack -> symbol
 #
 # An arrow may be followed over several steps. Quoted includes are written from src/ or tools/ ("trace/reader.h"), or
 # name a file beside the including one ("cmd.h").
@@ -20,9 +20,10 @@ BEGIN {
 	may["tools/model"] = "model trace"
 	may["tools/analysis"] = "analysis model trace"
 	may["tools/symbol"] = "symbol model trace"
+	may["tools/pack"] = "pack symbol model trace"
 	may["tools/doctor"] = "doctor model"
 	may["tools/output"] = "output analysis doctor symbol model trace"
-	may["tools"] = "output analysis doctor symbol model trace"
+	may["tools"] = "output analysis doctor pack symbol model trace"
 	may["include/vramtrace"] = ""
 
 	# Headers from outside, and the only place that may include them.
@@ -31,6 +32,7 @@ BEGIN {
 	only("^libunwind.*\\.h$", "^src/record/", "src/record")
 	only("^(libelf|gelf)\\.h$", "^tools/(symbol|doctor)/", "tools/symbol and tools/doctor")
 	only("^(libdw|dwarf|libiberty/.*|demangle)\\.h$|^elfutils/", "^tools/symbol/", "tools/symbol")
+	only("^zstd.*\\.h$", "^tools/pack/", "tools/pack")
 }
 function only(pattern, where, text)
 {

@@ -46,6 +46,9 @@ enum {
 	OPTION_QUIET = 1 << 12,
 	OPTION_STACKS = 1 << 13, /* --all-frames, --show-paths */
 	OPTION_HIDE = 1 << 14,	 /* --hide-paths */
+	OPTION_PACKED = 1 << 15, /* -o FILE: the packed trace, or a folder for several */
+	OPTION_FORCE = 1 << 16,
+	OPTION_PACK = 1 << 17, /* of run: pack what was recorded */
 };
 
 /* Options that are passed to the recorder as environment variables. */
@@ -65,7 +68,9 @@ struct options {
 	struct show show;
 	bool show_paths;
 	bool hide_paths;
-	const char *output; /* of OPTION_OUTPUT or OPTION_TRACE; NULL: not given */
+	bool force;
+	bool pack;
+	const char *output; /* of OPTION_OUTPUT, _TRACE or _PACKED; NULL: not given */
 	struct site_filter filter;
 	bool at_given;
 	enum replay_at at;
@@ -101,6 +106,7 @@ int cmd_peak(const struct options *options);
 int cmd_timeline(const struct options *options);
 int cmd_dump(const struct options *options);
 int cmd_info(const struct options *options);
+int cmd_pack(const struct options *options);
 int cmd_doctor(const struct options *options);
 
 #endif

@@ -11,6 +11,8 @@
 #include "input.h"
 #include "launch.h"
 #include "model/memory.h"
+#include "model/progress.h"
+#include "packing.h"
 
 #define DEFAULT_PATTERN "vramtrace.%e.%p.vt"
 
@@ -87,7 +89,7 @@ static void print_report(const struct options *options, char **paths, size_t n)
 	struct input input = {0};
 	struct style style;
 
-	replay_show_progress(true);
+	progress_show(true);
 	for (size_t i = 0; i < n; i++)
 		input_add(&input, from_here(paths[i]));
 	if (input.n_traces && !input_overview(&input, NULL, 0, false)) {
@@ -99,6 +101,20 @@ static void print_report(const struct options *options, char **paths, size_t n)
 	}
 	output_close(stdout, options);
 	input_close(&input);
+}
+
+/* Those that can be packed are from here on known by their new names. */
+static void pack_traces(const struct options *options, char **paths, size_t n)
+{
+	progress_show(!options->quiet);
+	for (size_t i = 0; i < n; i++) {
+		char *packed = packing_exchange(from_here(paths[i]), options->quiet);
+
+		if (!packed)
+			continue;
+		free(paths[i]);
+		paths[i] = packed;
+	}
 }
 
 static int exit_status(const struct launch_end *end)
@@ -139,6 +155,8 @@ int cmd_run(const struct options *options)
 	} else {
 		n = launch_find_traces(pattern, mark, &paths);
 		launch_note_end(paths, n, &end);
+		if (options->pack)
+			pack_traces(options, paths, n);
 		if (!n)
 			fprintf(stderr,
 				"vramtrace: %s made no call to the CUDA driver: there is nothing "

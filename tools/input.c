@@ -2,20 +2,32 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "model/memory.h"
+#include "model/progress.h"
+#include "pack/symbols.h"
+#include "pack/unpack.h"
 
-void input_complain(const char *file, int error)
+void input_complain_text(const char *file, const char *why)
 {
 	fprintf(stderr, "vramtrace: ");
 	format_put_text(stderr, (struct vt_text){file, strlen(file)});
-	fprintf(stderr, ": %s", vt_error_text(error));
-	if ((error == VT_E_OPEN || error == VT_E_IO) && errno)
-		fprintf(stderr, ": %s", strerror(errno));
-	fputc('\n', stderr);
+	fprintf(stderr, ": %s\n", why);
+}
+
+void input_complain(const char *file, int error)
+{
+	bool system = (error == VT_E_OPEN || error == VT_E_IO) && errno;
+	char why[256];
+
+	snprintf(why, sizeof(why), "%s%s%s", vt_error_text(error), system ? ": " : "",
+		system ? strerror(errno) : "");
+	input_complain_text(file, why);
 }
 
 void input_complain_damage(const struct input *input, const struct options *options)
@@ -24,7 +36,8 @@ void input_complain_damage(const struct input *input, const struct options *opti
 		const struct replay *replay = input->traces[i].replay;
 		const struct vt_damage *damage = &replay->damage;
 
-		if (!damage->n_chunks_skipped && !damage->n_chunks_cut && !damage->missing_bytes)
+		if (!damage->n_chunks_skipped && !damage->n_chunks_cut && !damage->missing_bytes &&
+			!replay->pack_damaged)
 			continue;
 		fprintf(stderr,
 			"vramtrace: %s: is damaged: good up to where it is (vramtrace info ",
@@ -34,26 +47,54 @@ void input_complain_damage(const struct input *input, const struct options *opti
 	}
 }
 
-static void add_module(void *user, const struct model *model, const struct vt_record *record)
+static void add_symbols(void *user, const struct model *model, const struct vt_record *record)
 {
+	struct symbol_reader *reader = user;
+
 	(void)model;
-	if (record->kind == VT_REC_module && symbol_table_add_module(user, &record->module))
+	if (record->kind == VT_REC_module &&
+		symbol_table_add_module(reader->table, &record->module))
 		memory_exhausted();
+	if (record->kind == VT_REC_symbol)
+		symbol_reader_add(reader, &record->symbol);
+}
+
+static int open_trace(struct input_trace *trace, const char *path, const struct unpacked *file)
+{
+	struct symbol_reader symbols = {.table = symbol_table_new()};
+	int error;
+
+	trace->symbols = symbols.table;
+	if (!symbols.table)
+		memory_exhausted();
+	error = replay_open_fd(&trace->replay, file->fd, path, add_symbols, &symbols);
+	symbol_reader_end(&symbols);
+	if (error) {
+		symbol_table_free(trace->symbols);
+		return error;
+	}
+	trace->replay->packed_bytes = file->packed_bytes;
+	trace->replay->pack_damaged = file->damaged;
+	return 0;
 }
 
 void input_add(struct input *input, const char *path)
 {
 	struct input_trace trace = {0};
+	struct unpacked file;
 	int error;
 
-	trace.symbols = symbol_table_new();
-	if (!trace.symbols)
-		memory_exhausted();
 	errno = 0;
-	error = replay_open(&trace.replay, path, add_module, trace.symbols);
+	error = unpack_open(&file, path);
+	if (!error)
+		error = open_trace(&trace, path, &file);
+	if (file.fd >= 0)
+		close(file.fd);
 	if (error) {
-		input_complain(path, error);
-		symbol_table_free(trace.symbols);
+		if (*file.why)
+			input_complain_text(path, file.why);
+		else
+			input_complain(path, error);
 		input->status = STATUS_UNREADABLE;
 		return;
 	}
@@ -62,36 +103,78 @@ void input_add(struct input *input, const char *path)
 	input->traces[input->n_traces++] = trace;
 }
 
-static int is_trace_name(const struct dirent *entry)
+static bool ends_with(const char *text, const char *ending)
 {
-	size_t length = strlen(entry->d_name);
+	size_t bytes = strlen(text), ending_bytes = strlen(ending);
 
-	return length > 3 && !strcmp(entry->d_name + length - 3, ".vt");
+	return bytes > ending_bytes && !strcmp(text + bytes - ending_bytes, ending);
 }
 
-static void add_folder(struct input *input, const char *path)
+static int is_trace_name(const struct dirent *entry)
+{
+	return ends_with(entry->d_name, PACK_PLAIN_ENDING) ||
+	       ends_with(entry->d_name, PACK_PLAIN_ENDING PACK_ENDING);
+}
+
+/* Both are of one recording, which is not to count twice; only the plain one may have grown. */
+static bool has_plain(const char *path)
+{
+	char *plain = memory_text(path);
+	struct stat st;
+	bool has;
+
+	plain[strlen(path) - strlen(PACK_ENDING)] = '\0';
+	has = ends_with(path, PACK_ENDING) && !stat(plain, &st);
+	free(plain);
+	return has;
+}
+
+static int each_in_folder(
+	const char *path, void (*each)(void *user, const char *path, bool in_folder), void *user)
 {
 	struct dirent **entries;
 	int n = scandir(path, &entries, is_trace_name, alphasort);
 
 	if (n < 0) {
 		input_complain(path, VT_E_OPEN);
-		input->status = STATUS_UNREADABLE;
-		return;
+		return STATUS_UNREADABLE;
 	}
-	if (!n) {
-		fprintf(stderr, "vramtrace: %s: no traces (*.vt) in this folder\n", path);
-		input->status = STATUS_UNREADABLE;
-	}
+	if (!n)
+		input_complain_text(path, "no traces (*.vt, *.vt.zst) in this folder");
 	for (int i = 0; i < n; i++) {
 		char *file = memory_new(strlen(path) + strlen(entries[i]->d_name) + 2, 1);
 
 		sprintf(file, "%s/%s", path, entries[i]->d_name);
-		input_add(input, file);
+		if (!has_plain(file))
+			each(user, file, true);
 		free(file);
 		free(entries[i]);
 	}
 	free(entries);
+	return n ? STATUS_OK : STATUS_UNREADABLE;
+}
+
+int input_each(const struct options *options,
+	void (*each)(void *user, const char *path, bool in_folder), void *user)
+{
+	int status = STATUS_OK;
+
+	for (size_t i = 0; i < options->n_arguments; i++) {
+		const char *path = options->arguments[i];
+		struct stat st;
+
+		if (stat(path, &st) || !S_ISDIR(st.st_mode))
+			each(user, path, false);
+		else if (each_in_folder(path, each, user))
+			status = STATUS_UNREADABLE;
+	}
+	return status;
+}
+
+static void add_each(void *user, const char *path, bool in_folder)
+{
+	(void)in_folder;
+	input_add(user, path);
 }
 
 static bool has_device(const struct input *input, int ordinal)
@@ -105,15 +188,9 @@ static bool has_device(const struct input *input, int ordinal)
 int input_open(struct input *input, const struct options *options)
 {
 	*input = (struct input){.show = options->show};
-	replay_show_progress(!options->quiet);
-	for (size_t i = 0; i < options->n_arguments; i++) {
-		struct stat st;
-
-		if (!stat(options->arguments[i], &st) && S_ISDIR(st.st_mode))
-			add_folder(input, options->arguments[i]);
-		else
-			input_add(input, options->arguments[i]);
-	}
+	progress_show(!options->quiet);
+	if (input_each(options, add_each, input))
+		input->status = STATUS_UNREADABLE;
 	if (!input->n_traces)
 		return STATUS_UNREADABLE;
 	if (options->filter.one_device && !has_device(input, options->filter.device)) {
@@ -193,15 +270,11 @@ void input_close(struct input *input)
 /* A recording is not to be lost to a mistyped -o. */
 static bool is_trace(const char *path)
 {
-	char magic[sizeof(VT_MAGIC) - 1];
-	FILE *file = fopen(path, "re");
-	bool is;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool is = fd >= 0 && unpack_look(fd) != PACK_NO_TRACE;
 
-	if (!file)
-		return false;
-	is = fread(magic, 1, sizeof(magic), file) == sizeof(magic) &&
-	     !memcmp(magic, VT_MAGIC, sizeof(magic));
-	fclose(file);
+	if (fd >= 0)
+		close(fd);
 	return is;
 }
 

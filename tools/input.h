@@ -25,8 +25,13 @@ struct input {
 	int status;		    /* STATUS_UNREADABLE when one of them could not be read */
 };
 
-/* Opens every trace that options name, folders standing for the *.vt in them. What cannot be read
- * is said on stderr, one line each, and left out. Returns STATUS_OK when there is something to
+/* Calls `each` with every trace that options name; a folder stands for the *.vt in it, and the
+ * *.vt.zst that have none beside them. Returns STATUS_OK, or STATUS_UNREADABLE after one line on
+ * stderr for each folder that holds none. */
+int input_each(const struct options *options,
+	void (*each)(void *user, const char *path, bool in_folder), void *user);
+
+/* Opens every trace that options name, as input_each finds them. What cannot be read is said on stderr, one line each, and left out. Returns STATUS_OK when there is something to
  * show, else the exit status. */
 int input_open(struct input *input, const struct options *options);
 
@@ -47,6 +52,9 @@ void input_close(struct input *input);
 
 /* Says on stderr what is wrong with file; error is VT_E_*, with errno for those that have one. */
 void input_complain(const char *file, int error);
+
+/* The same in the words of why. */
+void input_complain_text(const char *file, const char *why);
 
 /* Says on stderr which traces are damaged, for output that has no place to say so; unless told to
  * be quiet. */

@@ -7,7 +7,8 @@
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof(*(array)))
 
 static const struct cmd commands[] = {
-	{"run", cmd_run, NEED_COMMAND, OPTION_TRACE | OPTION_RECORDER | OPTION_ASCII,
+	{"run", cmd_run, NEED_COMMAND,
+		OPTION_TRACE | OPTION_RECORDER | OPTION_PACK | OPTION_ASCII,
 		"-- PROGRAM [ARGUMENT...]",
 		"Runs a program, records its GPU memory, then reports on it. The exit status is "
 		"the program's.",
@@ -39,6 +40,10 @@ static const struct cmd commands[] = {
 	{"info", cmd_info, NEED_TRACES, OPTION_HIDE | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
 		"TRACE...", "What a trace is: process, devices, environment, counts, coverage.",
 		"vramtrace info train.vt"},
+	{"pack", cmd_pack, NEED_TRACES, OPTION_PACKED | OPTION_FORCE, "TRACE...",
+		"Makes a small file of a trace, with its names inside, to be read on any other "
+		"host.",
+		"vramtrace pack -o train.vt.zst train.vt"},
 	{"doctor", cmd_doctor, MAY_COMMAND, OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
 		"[-- PROGRAM [ARGUMENT...]]",
 		"Says what would keep a program from being traced, without running it.",

@@ -30,6 +30,18 @@ static bool set_help(struct options *options, const char *value)
 	return options->help = true;
 }
 
+static bool set_force(struct options *options, const char *value)
+{
+	(void)value;
+	return options->force = true;
+}
+
+static bool set_pack(struct options *options, const char *value)
+{
+	(void)value;
+	return options->pack = true;
+}
+
 static bool set_csv(struct options *options, const char *value)
 {
 	(void)value;
@@ -254,6 +266,12 @@ static const struct row {
 	{OPTION_RECORDER, 0, "depth", "N", "frames kept of a stack", set_depth},
 	{OPTION_RECORDER, 0, "layers", "LAYERS", "driver; or driver,torch", set_layers},
 	{OPTION_RECORDER, 0, "copies", "WHICH", "record copies: all, none", set_copies},
+	{OPTION_PACK, 0, "pack", NULL, "pack the trace when the program has ended", set_pack},
+	{OPTION_PACKED, 'o', "output", "FILE",
+		"the packed trace, or a folder for it (default: TRACE.zst beside each)",
+		set_output},
+	{OPTION_FORCE, 0, "force", NULL, "overwrite a packed trace that is there already",
+		set_force},
 	{OPTION_AT, 0, "at", "MOMENT", "peak, end, or a time since the start: 12.5, 300ms, 2:41",
 		set_at},
 	{OPTION_DEVICE, 0, "device", "N", "only the GPU with this ordinal", set_device},

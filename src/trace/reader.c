@@ -59,35 +59,21 @@ struct vt_reader {
 	uint64_t position;
 };
 
-static int map_file(struct vt_reader *reader, const char *path)
+static int map_file(struct vt_reader *reader, int fd)
 {
 	struct stat st;
 	void *data;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would be waited for */
-	int saved;
 
-	if (fd < 0)
-		return VT_E_OPEN;
-	if (fstat(fd, &st)) {
-		saved = errno;
-		close(fd);
-		errno = saved;
+	if (fstat(fd, &st))
 		return VT_E_IO;
-	}
 	if (!S_ISREG(st.st_mode)) {
-		close(fd);
 		errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
 		return S_ISDIR(st.st_mode) ? VT_E_OPEN : VT_E_NOT_TRACE;
 	}
 	reader->bytes = (uint64_t)st.st_size;
-	if (!reader->bytes) {
-		close(fd);
+	if (!reader->bytes)
 		return VT_E_EMPTY;
-	}
 	data = mmap(NULL, reader->bytes, PROT_READ, MAP_SHARED, fd, 0);
-	saved = errno;
-	close(fd);
-	errno = saved;
 	if (data == MAP_FAILED)
 		return VT_E_IO;
 	reader->data = data;
@@ -210,13 +196,28 @@ static int list_chunks(struct vt_reader *reader)
 
 int vt_reader_open(struct vt_reader **out, const char *path)
 {
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would be waited for */
+	int error, saved;
+
+	*out = NULL;
+	if (fd < 0)
+		return VT_E_OPEN;
+	error = vt_reader_open_fd(out, fd);
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return error;
+}
+
+int vt_reader_open_fd(struct vt_reader **out, int fd)
+{
 	struct vt_reader *reader = calloc(1, sizeof(*reader));
 	int error;
 
 	*out = NULL;
 	if (!reader)
 		return VT_E_NO_MEMORY;
-	error = map_file(reader, path);
+	error = map_file(reader, fd);
 	if (!error)
 		error = check_header(reader);
 	if (!error)

@@ -27,6 +27,8 @@ struct vt_damage {
 /* Opens path. On success *reader is to be closed with vt_reader_close. Else a VT_E_* (for VT_E_OPEN
  * and VT_E_IO errno says why) and *reader is NULL. */
 int vt_reader_open(struct vt_reader **reader, const char *path);
+/* The same of a file that is open for reading; fd stays the caller's and may be closed at once. */
+int vt_reader_open_fd(struct vt_reader **reader, int fd);
 void vt_reader_close(struct vt_reader *reader);
 
 /* A snapshot of the header as of opening. Valid while the reader lives. */

@@ -86,6 +86,10 @@ static void find_end(struct trace_facts *facts, const struct replay *replay)
 		facts->end =
 			header->launcher_end == VT_END_EXIT ? TRACE_END_EXIT : TRACE_END_SIGNAL;
 		facts->status = header->launcher_status;
+	} else if (header->launcher_end == VT_END_RUNNING) {
+		facts->end = TRACE_END_RUNNING;
+	} else if (header->launcher_end == VT_END_EXEC) {
+		facts->end = TRACE_END_EXEC;
 	} else if (model->end_seen) {
 		facts->end = model->end.reason == VT_END_SIGNAL ? TRACE_END_SIGNAL : TRACE_END_EXIT;
 		if (model->end.status >= 0 && model->end.status <= INT_MAX)
@@ -134,9 +138,10 @@ void trace_facts_get(struct trace_facts *facts, const struct replay *replay)
 		.n_lost = header->n_lost,
 		.stopped = header->stopped,
 		.damage = replay->damage,
+		.pack_damaged = replay->pack_damaged,
 	};
 	facts->damaged = facts->damage.n_chunks_skipped || facts->damage.n_chunks_cut ||
-			 facts->damage.missing_bytes;
+			 facts->damage.missing_bytes || replay->pack_damaged;
 	find_end(facts, replay);
 	facts->complete = !facts->damaged && !facts->n_lost && !facts->stopped &&
 			  facts->end != TRACE_END_RUNNING;

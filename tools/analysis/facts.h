@@ -31,6 +31,7 @@ struct trace_facts {
 	uint64_t n_lost;
 	int stopped; /* VT_E_*: why recording stopped early; 0: it did not */
 	struct vt_damage damage;
+	bool pack_damaged; /* not all of the packed file could be unpacked */
 	bool damaged;
 	bool complete; /* nothing lost, damaged or stopped, and the process has ended */
 };

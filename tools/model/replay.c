@@ -1,64 +1,27 @@
 #include "model/replay.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "model/memory.h"
+#include "model/progress.h"
 
-#define PROGRESS_EVERY	     65536u /* records between looks at the clock */
-#define PROGRESS_AFTER_NS    2000000000u
-#define PROGRESS_INTERVAL_NS 200000000u
+/* Records between looks at how far it is. */
+#define PROGRESS_EVERY 65536u
 
-static bool progress_on;
-
-struct progress {
-	uint64_t n_records;
-	uint64_t start_ns;
-	uint64_t shown_ns; /* 0: nothing shown yet */
-};
-
-static uint64_t now_ns(void)
+static void show_progress(struct progress *progress, uint64_t n_records, const struct replay *replay)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-void replay_show_progress(bool on)
-{
-	progress_on = on && isatty(STDERR_FILENO);
-}
-
-static void progress_step(struct progress *progress, const struct replay *replay)
-{
-	uint64_t now, size = vt_reader_size(replay->reader);
-
-	if (++progress->n_records % PROGRESS_EVERY || !progress_on)
-		return;
-	now = now_ns();
-	if (now - progress->start_ns < PROGRESS_AFTER_NS ||
-		now - progress->shown_ns < PROGRESS_INTERVAL_NS)
-		return;
-	progress->shown_ns = now;
-	fprintf(stderr, "\rreading %s: %3u %%", replay->path,
-		(unsigned int)(100.0 * (double)vt_reader_position(replay->reader) / (double)size));
-}
-
-static void progress_end(const struct progress *progress)
-{
-	if (progress->shown_ns)
-		fputs("\r\033[K", stderr);
+	if (n_records % PROGRESS_EVERY == 0)
+		progress_step(progress, "reading", replay->path, vt_reader_position(replay->reader),
+			vt_reader_size(replay->reader));
 }
 
 /* Feeds every record to model, with observer after each. */
 static int pass(struct replay *replay, struct model *model, replay_observer *observer, void *user)
 {
-	struct progress progress = {.start_ns = now_ns()};
+	struct progress progress = progress_start();
 	struct vt_record record;
+	uint64_t n_records = 0;
 	int found, error = vt_reader_rewind(replay->reader);
 
 	if (error)
@@ -67,24 +30,27 @@ static int pass(struct replay *replay, struct model *model, replay_observer *obs
 		model_apply(model, &record);
 		if (observer)
 			observer(user, model, &record);
-		progress_step(&progress, replay);
+		show_progress(&progress, ++n_records, replay);
 	}
 	progress_end(&progress);
 	replay->damage = *vt_reader_damage(replay->reader);
 	return found;
 }
 
-int replay_open(struct replay **out, const char *path, replay_observer *observer, void *user)
+/* Takes reader, which opening it gave error for, into a new replay. */
+static int begin(struct replay **out, struct vt_reader *reader, int error, const char *path,
+	replay_observer *observer, void *user)
 {
-	struct replay *replay = memory_new(1, sizeof(*replay));
-	int error = vt_reader_open(&replay->reader, path);
+	struct replay *replay;
 
 	*out = NULL;
-	if (!error) {
-		replay->path = memory_text(path);
-		replay->model = model_new();
-		error = pass(replay, replay->model, observer, user);
-	}
+	if (error)
+		return error;
+	replay = memory_new(1, sizeof(*replay));
+	replay->reader = reader;
+	replay->path = memory_text(path);
+	replay->model = model_new();
+	error = pass(replay, replay->model, observer, user);
 	if (error) {
 		int saved = errno;
 
@@ -94,6 +60,23 @@ int replay_open(struct replay **out, const char *path, replay_observer *observer
 	}
 	*out = replay;
 	return 0;
+}
+
+int replay_open(struct replay **out, const char *path, replay_observer *observer, void *user)
+{
+	struct vt_reader *reader;
+	int error = vt_reader_open(&reader, path);
+
+	return begin(out, reader, error, path, observer, user);
+}
+
+int replay_open_fd(
+	struct replay **out, int fd, const char *path, replay_observer *observer, void *user)
+{
+	struct vt_reader *reader;
+	int error = vt_reader_open_fd(&reader, fd);
+
+	return begin(out, reader, error, path, observer, user);
 }
 
 void replay_close(struct replay *replay)
@@ -186,9 +169,10 @@ static void visit_after(
 /* Replays into a model of its own up to the last moment that is waited for, or to the end. */
 static int visit_pass(struct replay *replay, struct visit *visit)
 {
-	struct progress progress = {.start_ns = now_ns()};
+	struct progress progress = progress_start();
 	struct model *model = model_new();
 	struct vt_record record;
+	uint64_t n_records = 0;
 	int found = 1, error = vt_reader_rewind(replay->reader);
 
 	model_group_sites(model, visit->grouper, visit->user);
@@ -197,7 +181,7 @@ static int visit_pass(struct replay *replay, struct visit *visit)
 		visit_before(visit, model, &record);
 		model_apply(model, &record);
 		visit_after(visit, model, &record);
-		progress_step(&progress, replay);
+		show_progress(&progress, ++n_records, replay);
 	}
 	progress_end(&progress);
 	model_free(model);

@@ -25,6 +25,9 @@ struct replay {
 	struct vt_reader *reader;
 	struct model *model;	 /* as it was at the end of the trace */
 	struct vt_damage damage; /* found by the last whole pass */
+	/* Set by who opened it. */
+	uint64_t packed_bytes;	 /* of the file it was unpacked from; 0: it was not packed */
+	bool pack_damaged;	 /* not all of that file could be unpacked */
 };
 
 /* Called for each record of a pass, after the model took it in. */
@@ -36,6 +39,9 @@ typedef void replay_visitor(void *user, const struct model *model, size_t i);
  * freed with replay_close; or VT_E_* (for VT_E_OPEN and VT_E_IO errno says more) and NULL. A
  * damaged trace is no error: see damage. */
 int replay_open(struct replay **replay, const char *path, replay_observer *observer, void *user);
+/* The same of the trace that is open as fd, which stays the caller's; path is what it is called. */
+int replay_open_fd(
+	struct replay **replay, int fd, const char *path, replay_observer *observer, void *user);
 void replay_close(struct replay *replay);
 
 /* Another pass, with observer (NULL: none) for each record. Borrowed results of older passes are
@@ -51,9 +57,5 @@ struct model *replay_take_model(struct replay *replay);
  * the end, its sites grouped (model_group_sites); the grouper is called with user, too. */
 int replay_visit(struct replay *replay, const struct replay_moment *moments, size_t n,
 	replay_visitor *visitor, model_grouper *grouper, void *user);
-
-/* Shows on a terminal's stderr, for passes that take over two seconds, how far they are. Off at the
- * start. */
-void replay_show_progress(bool on);
 
 #endif

@@ -71,6 +71,8 @@ static void put_damage(const struct style *style, const struct trace_facts *fact
 		if (damage->missing_bytes)
 			fprintf(style->out, " %s missing at the end;",
 				format_bytes(damage->missing_bytes).text);
+		if (facts->pack_damaged)
+			fputs(" not all of it could be unpacked;", style->out);
 		fputs(" what follows is good up to there\n", style->out);
 	}
 	if (damage->n_unknown) {

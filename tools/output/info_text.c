@@ -32,10 +32,14 @@ static void put_process(const struct style *style, const struct report_trace *tr
 
 	put_key(style, "trace");
 	format_put_file(style->out, show_path(&trace->show, overview->facts.file));
-	fprintf(style->out, ", format %u, %s, %s in %" PRIu64 " chunks\n", header->format,
+	fprintf(style->out, ", format %u, %s, %s in %" PRIu64 " chunks", header->format,
 		overview->facts.complete ? "complete" : "not complete",
 		format_bytes(vt_reader_size(overview->replay->reader)).text,
 		(uint64_t)header->n_chunks);
+	if (overview->replay->packed_bytes)
+		fprintf(style->out, ", packed to %s",
+			format_bytes(overview->replay->packed_bytes).text);
+	fputc('\n', style->out);
 	put_key(style, "started");
 	fprintf(style->out, "%s\n", format_utc(header->start_realtime_ns).text);
 	put_line(style, "executable", show_path_text(&trace->show, overview->facts.exe));
@@ -247,6 +251,8 @@ static void one_json(struct json *json, const struct report_trace *trace)
 	json_string(json, "file", show_path(show, facts->file));
 	json_number(json, "format", header->format);
 	json_number(json, "size_bytes", vt_reader_size(overview->replay->reader));
+	json_number_or_null(json, "packed_bytes", overview->replay->packed_bytes != 0,
+		overview->replay->packed_bytes);
 	json_number(json, "chunks", header->n_chunks);
 	json_number(json, "pid", facts->pid);
 	json_string(json, "start_time", format_utc(facts->start_realtime_ns).text);

@@ -41,6 +41,7 @@ static void put_damage(struct json *json, const struct trace_facts *facts)
 	json_number(json, "chunks_skipped", damage->n_chunks_skipped);
 	json_number(json, "chunks_cut", damage->n_chunks_cut);
 	json_number(json, "missing_bytes", damage->missing_bytes);
+	json_bool(json, "pack_damaged", facts->pack_damaged);
 	json_number(json, "unknown_records", damage->n_unknown);
 	json_close(json, '}');
 }
