@@ -1,5 +1,6 @@
 #!/bin/sh
-# The reader on mutations of a good trace, under ASan and UBSan: some seconds alone, some with libFuzzer where clang has it.
+# The reader on mutations of a good trace, and unpacking on those of a packed one, under ASan and UBSan: some seconds alone,
+# some with libFuzzer where clang has it.
 set -eu
 
 case $MODE in
@@ -10,24 +11,37 @@ tsan | cov)
 esac
 
 src=$SOURCE_DIR
-flags="-std=gnu11 -g -O1 -D_GNU_SOURCE -I$src/include -I$src/src -I$src/tests -fno-sanitize-recover=all"
-files="$src/tests/fuzz/fuzz_reader.c $src/src/trace/reader.c $src/src/trace/schema.c $src/src/trace/error.c"
+flags="-std=gnu11 -g -O1 -D_GNU_SOURCE -I$src/include -I$src/src -I$src/tools -I$src/tests -fno-sanitize-recover=all"
+trace="$src/src/trace/reader.c $src/src/trace/schema.c $src/src/trace/error.c"
+pack="$src/tools/pack/unpack.c $src/tools/pack/file.c $src/tools/model/memory.c"
 export ASAN_OPTIONS=detect_leaks=1
 
-# shellcheck disable=SC2086
-${CC:-cc} $flags -DFUZZ_ALONE -fsanitize=address,undefined $files -o alone
-mkdir -p corpus
-./alone seed corpus/good
-./alone 0 corpus/good
-./alone "${FUZZ_SECONDS:-5}"
+# fuzz TARGET FILE...: what tests/fuzz/TARGET.c tests is in the files.
+fuzz() {
+	target=$1
+	shift
+	mkdir "$target"
+	# shellcheck disable=SC2086
+	${CC:-cc} $flags -DFUZZ_ALONE -fsanitize=address,undefined "$src/tests/fuzz/$target.c" "$@" -o "$target/alone" -lzstd
+	mkdir "$target/corpus"
+	"$target/alone" seed "$target/corpus/good"
+	"$target/alone" 0 "$target/corpus/good"
+	"$target/alone" "${FUZZ_SECONDS:-4}"
+
+	# shellcheck disable=SC2086
+	if clang $flags -fsanitize=fuzzer,address,undefined "$src/tests/fuzz/$target.c" "$@" -o "$target/fuzzer" -lzstd \
+		2>clang.log; then
+		"$target/fuzzer" -seed=1 -timeout=10 -max_total_time="${FUZZ_SECONDS:-4}" "$target/corpus" >fuzzer.log 2>&1 || {
+			tail -n 60 fuzzer.log
+			exit 1
+		}
+		tail -n 1 fuzzer.log
+	else
+		echo "no libFuzzer here: $(head -n 1 clang.log)"
+	fi
+}
 
 # shellcheck disable=SC2086
-if clang $flags -fsanitize=fuzzer,address,undefined $files -o fuzzer 2>clang.log; then
-	./fuzzer -seed=1 -timeout=10 -max_total_time="${FUZZ_SECONDS:-5}" corpus >fuzzer.log 2>&1 || {
-		tail -n 60 fuzzer.log
-		exit 1
-	}
-	tail -n 1 fuzzer.log
-else
-	echo "no libFuzzer here: $(head -n 1 clang.log)"
-fi
+fuzz fuzz_reader $trace
+# shellcheck disable=SC2086
+fuzz fuzz_packed $trace $pack
