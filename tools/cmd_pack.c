@@ -79,8 +79,8 @@ int cmd_pack(const struct options *options)
 
 	packer.into_folder = options->output && is_folder(options->output);
 	if (several && options->output && !packer.into_folder) {
-		input_complain_text(options->output,
-			"is no folder: several traces do not go into one file");
+		input_complain_text(
+			options->output, "is no folder: several traces do not go into one file");
 		return STATUS_USAGE;
 	}
 	progress_show(!options->quiet);

@@ -31,8 +31,9 @@ struct input {
 int input_each(const struct options *options,
 	void (*each)(void *user, const char *path, bool in_folder), void *user);
 
-/* Opens every trace that options name, as input_each finds them. What cannot be read is said on stderr, one line each, and left out. Returns STATUS_OK when there is something to
- * show, else the exit status. */
+/* Opens every trace that options name, as input_each finds them. What cannot be read is said on
+ * stderr, one line each, and left out. Returns STATUS_OK when there is something to show, else the
+ * exit status. */
 int input_open(struct input *input, const struct options *options);
 
 /* Opens one more trace, as input_open does. */

@@ -7,8 +7,7 @@
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof(*(array)))
 
 static const struct cmd commands[] = {
-	{"run", cmd_run, NEED_COMMAND,
-		OPTION_TRACE | OPTION_RECORDER | OPTION_PACK | OPTION_ASCII,
+	{"run", cmd_run, NEED_COMMAND, OPTION_TRACE | OPTION_RECORDER | OPTION_PACK | OPTION_ASCII,
 		"-- PROGRAM [ARGUMENT...]",
 		"Runs a program, records its GPU memory, then reports on it. The exit status is "
 		"the program's.",

@@ -64,8 +64,7 @@ static int packing_read(struct packing *packing)
 	error = snapshot_take(&packing->snapshot, packing->fd);
 	if (error)
 		return error;
-	error = replay_open_fd(
-		&packing->replay, packing->fd, packing->path, observe, packing);
+	error = replay_open_fd(&packing->replay, packing->fd, packing->path, observe, packing);
 	if (error)
 		return error;
 	trace_facts_get(&packing->facts, packing->replay);
@@ -80,7 +79,8 @@ static int packing_open(struct packing *packing, const char *path)
 
 	*packing = (struct packing){.path = path, .snapshot.fd = -1};
 	errno = 0;
-	packing->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would be waited for */
+	packing->fd =
+		open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would be waited for */
 	if (packing->fd >= 0 && unpack_look(packing->fd) == PACK_PACKED_TRACE) {
 		input_complain_text(path, "is packed already");
 		return STATUS_USAGE;

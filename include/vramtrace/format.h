@@ -30,7 +30,8 @@ enum vt_end {
 	VT_END_UNKNOWN = 0,
 	VT_END_EXIT = 1,   /* exit() ran, status is its argument */
 	VT_END_SIGNAL = 2, /* a launcher saw a signal, status is its number */
-	/* Only in packed traces, for which nobody can look any more: when it was packed, the process */
+	/* Only in packed traces, for which nobody can look any more: when it was packed, the
+	   process */
 	VT_END_RUNNING = 3, /* still ran */
 	VT_END_EXEC = 4,    /* had become another program */
 };
@@ -49,8 +50,8 @@ struct vt_file_header {
 	_Atomic uint64_t n_lost;   /* records lost so far by all threads */
 	_Atomic int32_t stopped;   /* VT_E_*: why no more chunks were handed out; 0 none */
 	uint32_t pad;
-	/* Written by `vramtrace run`, which alone learns of signals and of _exit(); and when a trace
-	 * is packed. */
+	/* Written by `vramtrace run`, which alone learns of signals and of _exit(); and when a
+	 * trace is packed. */
 	_Atomic uint32_t launcher_end; /* enum vt_end */
 	_Atomic int32_t launcher_status;
 	uint64_t reserved[6];

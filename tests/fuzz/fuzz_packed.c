@@ -1,10 +1,11 @@
 /*
- * Fuzz target for tools/pack/unpack.c: whatever the bytes of a packed trace are, unpacking ends, with
- * no more than was bargained for, and what comes out is read.
+ * Fuzz target for tools/pack/unpack.c: whatever the bytes of a packed trace are, unpacking ends,
+ * with no more than was bargained for, and what comes out is read.
  *
  *   with libFuzzer    clang -fsanitize=fuzzer,address,undefined ...; ./fuzz_packed CORPUS
  *   alone             cc -DFUZZ_ALONE -fsanitize=address,undefined ...; usage as fuzz_reader.c
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -36,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 			abort();
 		return 0;
 	}
-	if (fstat(file.fd, &st) || (file.packed_bytes && st.st_size > (2 << 30)))
+	if (fstat(file.fd, &st) || (file.packed_bytes && st.st_size > (2ll << 30)))
 		abort();
 	if (!vt_reader_open_fd(&reader, file.fd)) {
 		while (vt_reader_next(reader, &record) == 1)

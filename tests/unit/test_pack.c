@@ -1,4 +1,5 @@
-/* tools/pack: traces packed and unpacked again, whole, cut, damaged, still being written, and what only looks like one. */
+/* tools/pack: traces packed and unpacked again, whole, cut, damaged, still being written, and what
+ * only looks like one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,9 +28,8 @@ static void put_story(struct vt_lane *lane)
 {
 	static const uint64_t frames[] = {0x1001, 0x2001};
 
-	vt_put_module(lane, &(struct vt_rec_module){.start = 0x1000,
-				    .end = 0x2000,
-				    .path = {"/nowhere/a.so", 13}});
+	vt_put_module(lane, &(struct vt_rec_module){
+				    .start = 0x1000, .end = 0x2000, .path = {"/nowhere/a.so", 13}});
 	vt_put_stack(lane, &(struct vt_rec_stack){.stack_id = 1, .frames = {frames, 2}});
 	for (uint64_t i = 0; i < N_ALLOCS; i++)
 		put_alloc(lane, 100 + i, i * i << 12, 4096 + i);
@@ -48,8 +48,8 @@ static void make_plain(void)
 /* Packs the snapshot, with a name for the first address when named. */
 static void pack_snapshot(const struct snapshot *snapshot, bool named)
 {
-	struct symbol_frame frames[] = {{.function = "inner", .file = "a.h", .line = 7},
-		{.function = "outer"}};
+	struct symbol_frame frames[] = {
+		{.function = "inner", .file = "a.h", .line = 7}, {.function = "outer"}};
 	struct symbol_table *table = symbol_table_new();
 	struct symbol_chunks chunks = {0};
 	struct pack pack = {.trace = snapshot, .path = PLAIN};
@@ -57,9 +57,9 @@ static void pack_snapshot(const struct snapshot *snapshot, bool named)
 	struct replay *replay;
 
 	assert_int_equal(replay_open_fd(&replay, snapshot->fd, PLAIN, NULL, NULL), 0);
-	symbol_table_add_module(table,
-		&(struct vt_rec_module){
-			.start = 0x1000, .end = 0x2000, .path = {"/nowhere/a.so", 13}});
+	symbol_table_add_module(
+		table, &(struct vt_rec_module){
+			       .start = 0x1000, .end = 0x2000, .path = {"/nowhere/a.so", 13}});
 	symbol_table_add_resolved(table, 0x1001, 0, frames, 2);
 	if (named) {
 		symbol_chunks_make(&chunks, replay->model, table, snapshot->header.chunk_bytes,
@@ -181,9 +181,9 @@ static void test_symbols_come_back(void **state)
 	(void)state;
 	make_plain();
 	pack_plain(true);
-	symbol_table_add_module(table,
-		&(struct vt_rec_module){
-			.start = 0x1000, .end = 0x2000, .path = {"/nowhere/a.so", 13}});
+	symbol_table_add_module(
+		table, &(struct vt_rec_module){
+			       .start = 0x1000, .end = 0x2000, .path = {"/nowhere/a.so", 13}});
 	assert_int_equal(unpack_open(&file, PACKED), 0);
 	assert_int_equal(replay_open_fd(&replay, file.fd, PACKED, read_symbol, &reader), 0);
 	symbol_reader_end(&reader);

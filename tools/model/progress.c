@@ -27,8 +27,8 @@ struct progress progress_start(void)
 	return (struct progress){.start_ns = now_ns()};
 }
 
-void progress_step(struct progress *progress, const char *doing, const char *path, uint64_t done,
-	uint64_t of)
+void progress_step(
+	struct progress *progress, const char *doing, const char *path, uint64_t done, uint64_t of)
 {
 	uint64_t now;
 

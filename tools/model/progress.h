@@ -17,8 +17,8 @@ void progress_show(bool on);
 struct progress progress_start(void);
 
 /* Shows "doing path: 12 %" when it is time to. */
-void progress_step(struct progress *progress, const char *doing, const char *path, uint64_t done,
-	uint64_t of);
+void progress_step(
+	struct progress *progress, const char *doing, const char *path, uint64_t done, uint64_t of);
 
 /* The work is done: what was shown goes away. */
 void progress_end(const struct progress *progress);

@@ -9,7 +9,8 @@
 /* Records between looks at how far it is. */
 #define PROGRESS_EVERY 65536u
 
-static void show_progress(struct progress *progress, uint64_t n_records, const struct replay *replay)
+static void show_progress(
+	struct progress *progress, uint64_t n_records, const struct replay *replay)
 {
 	if (n_records % PROGRESS_EVERY == 0)
 		progress_step(progress, "reading", replay->path, vt_reader_position(replay->reader),

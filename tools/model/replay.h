@@ -26,8 +26,8 @@ struct replay {
 	struct model *model;	 /* as it was at the end of the trace */
 	struct vt_damage damage; /* found by the last whole pass */
 	/* Set by who opened it. */
-	uint64_t packed_bytes;	 /* of the file it was unpacked from; 0: it was not packed */
-	bool pack_damaged;	 /* not all of that file could be unpacked */
+	uint64_t packed_bytes; /* of the file it was unpacked from; 0: it was not packed */
+	bool pack_damaged;     /* not all of that file could be unpacked */
 };
 
 /* Called for each record of a pass, after the model took it in. */

@@ -42,8 +42,7 @@ ssize_t fd_read_at(int fd, void *data, size_t bytes, uint64_t offset)
 	size_t done = 0;
 
 	while (done < bytes) {
-		ssize_t n =
-			pread(fd, (char *)data + done, bytes - done, (off_t)(offset + done));
+		ssize_t n = pread(fd, (char *)data + done, bytes - done, (off_t)(offset + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;

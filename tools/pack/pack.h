@@ -10,8 +10,8 @@
 struct pack {
 	const struct snapshot *trace;
 	const struct symbol_chunks *symbols; /* NULL: the trace has its own */
-	uint32_t end;	  /* enum vt_end to note where the trace does not say; VT_END_UNKNOWN: none */
-	const char *path; /* for the progress display */
+	uint32_t end; /* enum vt_end to note where the trace does not say; VT_END_UNKNOWN: none */
+	const char *path;      /* for the progress display */
 	uint64_t plain_bytes;  /* set by pack_write: of the trace, without the symbols */
 	uint64_t packed_bytes; /* the same: written */
 	bool unreadable;       /* the same: it failed for what it read, not for what it wrote */

@@ -20,8 +20,7 @@ static int read_schema(struct snapshot *snapshot)
 	ssize_t n;
 
 	snapshot->schema = memory_new(bytes + 1, 1);
-	n = fd_read_at(
-		snapshot->fd, snapshot->schema, bytes, sizeof(struct vt_file_header));
+	n = fd_read_at(snapshot->fd, snapshot->schema, bytes, sizeof(struct vt_file_header));
 	if (n < 0)
 		return VT_E_IO;
 	return (size_t)n == bytes ? 0 : VT_E_TRUNCATED;
@@ -45,8 +44,8 @@ static int look_at_chunks(struct snapshot *snapshot)
 	snapshot->used = memory_new(snapshot->n_chunks, sizeof(*snapshot->used));
 	for (uint64_t i = 0; i < snapshot->n_chunks; i++) {
 		struct vt_chunk_header chunk;
-		ssize_t n = fd_read_at(
-			snapshot->fd, &chunk, sizeof(chunk), chunk_offset(snapshot, i));
+		ssize_t n =
+			fd_read_at(snapshot->fd, &chunk, sizeof(chunk), chunk_offset(snapshot, i));
 
 		if (n < 0)
 			return VT_E_IO;
@@ -75,8 +74,8 @@ int snapshot_take(struct snapshot *snapshot, int fd)
 	if (fstat(fd, &st))
 		return VT_E_IO;
 	room = (uint64_t)st.st_size - snapshot->header.header_bytes;
-	snapshot->n_chunks = room / snapshot->header.chunk_bytes +
-			     (room % snapshot->header.chunk_bytes != 0);
+	snapshot->n_chunks =
+		room / snapshot->header.chunk_bytes + (room % snapshot->header.chunk_bytes != 0);
 	if (snapshot->n_chunks > snapshot->header.n_chunks)
 		snapshot->n_chunks = snapshot->header.n_chunks;
 	error = read_schema(snapshot);

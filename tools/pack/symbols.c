@@ -25,8 +25,8 @@ static bool is_named(const struct symbol_frame *frames, size_t n)
 	return false;
 }
 
-static void add_place(struct place **places, const struct symbol_frame *frames, size_t n,
-	uint64_t as_of_ns)
+static void add_place(
+	struct place **places, const struct symbol_frame *frames, size_t n, uint64_t as_of_ns)
 {
 	struct place *place;
 
@@ -105,9 +105,8 @@ static void next_chunk(struct chunk_writer *writer)
 	chunks->bytes = chunks->n_chunks * writer->chunk_bytes;
 	chunk = last_chunk(writer);
 	memset(chunk, 0, writer->chunk_bytes);
-	*chunk = (struct vt_chunk_header){.magic = VT_CHUNK_MAGIC,
-		.lane = writer->lane,
-		.base_time_ns = writer->time_ns};
+	*chunk = (struct vt_chunk_header){
+		.magic = VT_CHUNK_MAGIC, .lane = writer->lane, .base_time_ns = writer->time_ns};
 	writer->delta = (struct vt_delta){.time_ns = writer->time_ns};
 }
 
@@ -118,8 +117,8 @@ static struct vt_text text_of(const char *text)
 	return (struct vt_text){text, bytes < VT_TEXT_MAX ? bytes : VT_TEXT_MAX};
 }
 
-static uint8_t *put_field(uint8_t *p, const void *value, enum vt_field_type type,
-	struct vt_delta *delta)
+static uint8_t *put_field(
+	uint8_t *p, const void *value, enum vt_field_type type, struct vt_delta *delta)
 {
 	struct vt_text text;
 	uint64_t number;
@@ -143,8 +142,8 @@ static uint8_t *put_field(uint8_t *p, const void *value, enum vt_field_type type
 static void put_symbol(struct chunk_writer *writer, const struct vt_rec_symbol *record)
 {
 	const struct vt_schema *schema = vt_schema_get(VT_REC_symbol);
-	size_t most = 1 + schema->n_fields * VT_NUMBER_MAX + record->function.bytes +
-		      record->file.bytes;
+	size_t most =
+		1 + schema->n_fields * VT_NUMBER_MAX + record->function.bytes + record->file.bytes;
 	struct vt_chunk_header *chunk;
 	uint8_t *start, *p;
 
@@ -183,14 +182,13 @@ static void put_place(struct chunk_writer *writer, const struct place *place)
 void symbol_chunks_make(struct symbol_chunks *chunks, const struct model *model,
 	struct symbol_table *symbols, uint32_t chunk_bytes, uint32_t lane, uint64_t time_ns)
 {
-	struct chunk_writer writer = {.chunks = chunks,
-		.chunk_bytes = chunk_bytes,
-		.lane = lane,
-		.time_ns = time_ns};
+	struct chunk_writer writer = {
+		.chunks = chunks, .chunk_bytes = chunk_bytes, .lane = lane, .time_ns = time_ns};
 	struct place *places = find_places(model, symbols), *place, *next;
 
 	*chunks = (struct symbol_chunks){0};
-	HASH_ITER(hh, places, place, next) {
+	HASH_ITER(hh, places, place, next)
+	{
 		put_place(&writer, place);
 		chunks->n_addresses++;
 		HASH_DEL(places, place);

@@ -109,8 +109,8 @@ static int put(struct unpacking *unpacking, const uint8_t *data, size_t bytes)
 	return 0;
 }
 
-/* Takes what was unpacked; rest is what the decoder said. Returns 0 when there may be more, 1 at the
- * end, or VT_E_*. */
+/* Takes what was unpacked; rest is what the decoder said. Returns 0 when there may be more, 1 at
+ * the end, or VT_E_*. */
 static int take(struct unpacking *unpacking, const uint8_t *data, size_t bytes, size_t rest)
 {
 	uint64_t before = unpacking->n_written;
@@ -129,8 +129,7 @@ static int take(struct unpacking *unpacking, const uint8_t *data, size_t bytes, 
 		unpacking->out->damaged = unpacking->limited;
 		return 1;
 	}
-	return unpacking->whole && unpacking->n_written &&
-	       unpacking->n_written == unpacking->most;
+	return unpacking->whole && unpacking->n_written && unpacking->n_written == unpacking->most;
 }
 
 static uint64_t content_size(const uint8_t *packed, size_t bytes)
