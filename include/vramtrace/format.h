@@ -30,10 +30,9 @@ enum vt_end {
 	VT_END_UNKNOWN = 0,
 	VT_END_EXIT = 1,   /* exit() ran, status is its argument */
 	VT_END_SIGNAL = 2, /* a launcher saw a signal, status is its number */
-	/* Only in packed traces, for which nobody can look any more: when it was packed, the
-	   process */
-	VT_END_RUNNING = 3, /* still ran */
-	VT_END_EXEC = 4,    /* had become another program */
+	/* Only in packed traces, which are read where nobody can look. */
+	VT_END_RUNNING = 3, /* the process still ran when it was packed */
+	VT_END_EXEC = 4,    /* it had become another program */
 };
 
 struct vt_file_header {
