@@ -178,9 +178,9 @@ $(BUILD)/%.o: %.S $(flags_file)
 
 # --- The recorder ----------------------------------------------------------------------------------------------------
 lib_objs := $(call objs,$(src_trace) $(src_elf) $(src_record) $(src_python) $(src_hooks))
-# An anonymous version script: a named version node would silently not interpose. Its names are the rows of driver.def and
-# runtime.def and the lines of exports.list.
-export_defs := $(wildcard src/hooks/driver.def src/hooks/runtime.def)
+# An anonymous version script: a named version node would silently not interpose. Its names are the rows of driver.def,
+# runtime.def and torch.def and the lines of exports.list.
+export_defs := $(wildcard src/hooks/driver.def src/hooks/runtime.def src/hooks/torch.def)
 export_rows = for def in $(notdir $(export_defs)); do printf '%s\n' '$(hash)include <cuda.h>' \
 	'$(hash)define ROW(export, ...) @$(hash)export' "$(hash)include \"hooks/$$def\""; done | \
 	$(CC) -E -P $(inc_src) $(cuda_includes) - | tr @ '\n' | sed -n 's/^"\(.*\)".*/\1/p'

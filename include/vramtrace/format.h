@@ -163,6 +163,32 @@ enum vt_context_action {
 	VT_CONTEXT_RESET = 5,	/* primary context */
 };
 
+/* Whose blocks an allocator's are. */
+enum vt_layer {
+	VT_LAYER_TORCH = 1, /* PyTorch's caching allocator */
+	VT_LAYER_TOLD = 2,  /* the program tells them, see vramtrace.h */
+};
+
+/* Bits of block_stream.flags: the memory was obtained inside a capture. */
+#define VT_STREAM_CAPTURED 1u
+
+enum vt_event_action {
+	VT_EVENT_WAIT = 1,
+	VT_EVENT_QUERIED = 2,	   /* found done */
+	VT_EVENT_SYNCHRONISED = 3, /* done after waiting */
+	VT_EVENT_DESTROYED = 4,
+};
+
+enum vt_graph_pool_action {
+	VT_GRAPH_POOL_BEGIN = 1,    /* a capture begins */
+	VT_GRAPH_POOL_END = 2,	    /* it ends */
+	VT_GRAPH_POOL_NAMED = 3,    /* after the call: which pool the graph has */
+	VT_GRAPH_POOL_RESET = 4,    /* the graph lets its pool go */
+	VT_GRAPH_POOL_DESTROYED = 5,
+	VT_GRAPH_POOL_USER_MADE = 6, /* a pool of the program's own */
+	VT_GRAPH_POOL_USER_GONE = 7,
+};
+
 /* Item of stack.python: this frame is the outermost that its call of the evaluation loop ran. */
 #define VT_PYTHON_ENTRY 0x80000000u
 

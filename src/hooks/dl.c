@@ -9,6 +9,7 @@
 #include "elf/object.h"
 #include "hooks/driver.h"
 #include "hooks/runtime.h"
+#include "hooks/torch.h"
 #include "record/modules.h"
 #include "record/notes.h"
 #include "record/options.h"
@@ -74,12 +75,20 @@ static bool is_runtime_name(const char *name)
 	       name[4] >= 'A' && name[4] <= 'Z';
 }
 
+/* Mangled names of c10 and at::cuda. */
+static bool is_torch_name(const char *name)
+{
+	return name && name[0] == '_' && name[1] == 'Z' && name[2] == 'N' &&
+	       ((name[3] == '3' && name[4] == 'c') || (name[3] == '2' && name[4] == 'a'));
+}
+
 /* Only an explicit handle gives the same answer whoever asks. A look-up made by the driver itself
  * is its own business. */
 static bool is_ours(void *handle, const char *name, const void *caller)
 {
 	return handle != RTLD_NEXT && handle != RTLD_DEFAULT &&
-	       (is_runtime_name(name) || (is_driver_name(name) && !driver_contains(caller)));
+	       (is_runtime_name(name) || is_torch_name(name) ||
+		       (is_driver_name(name) && !driver_contains(caller)));
 }
 
 static bool is_own(const void *address)
@@ -87,13 +96,14 @@ static bool is_own(const void *address)
 	return (const char *)address >= __ehdr_start && (const char *)address < etext;
 }
 
-/* This library exports names of the driver and of the runtime also where neither is loaded, or none
- * that the caller could see. A program that probes for one must not find it: its look-up is
+/* This library exports names of the driver, the runtime and PyTorch also where none of these is
+ * loaded, or none that the caller could see. A program that probes for one must not find it: its look-up is
  * answered as libc would, error text included. */
 static bool is_false_find(const char *name, const void *caller)
 {
 	return ((is_runtime_name(name) && runtime_has_row(name)) ||
-		       (is_driver_name(name) && driver_has_row(name))) &&
+		       (is_driver_name(name) && driver_has_row(name)) ||
+		       (is_torch_name(name) && torch_has_row(name))) &&
 	       !dl_bound_to(name, caller);
 }
 

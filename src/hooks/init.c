@@ -1,5 +1,6 @@
 #include <pthread.h>
 
+#include "hooks/api.h"
 #include "hooks/contexts.h"
 #include "hooks/sample.h"
 #include "record/session.h"
@@ -8,6 +9,7 @@ static void forget_in_child(void)
 {
 	contexts_forget();
 	sample_forget();
+	api_forget();
 }
 
 /* All that happens in a process that never uses CUDA. */

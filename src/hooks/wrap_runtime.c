@@ -6,6 +6,7 @@
 
 #include "hooks/contexts.h"
 #include "hooks/runtime.h"
+#include "hooks/torch.h"
 #include "record/events.h"
 #include "record/notes.h"
 
@@ -124,6 +125,47 @@ static void note_free(const struct watch *watch, enum runtime_row row, enum vt_k
 		FORWARD(export, args);                                                             \
 		if (is_bypass(&watch, result))                                                     \
 			note_free(&watch, RUNTIME_##export, VT_KIND_##kind, pointer, stream);      \
+		return result;                                                                     \
+	}
+
+/* Only calls of PyTorch's allocator are told of; everybody else's cost a comparison. */
+#define IS_TORCH(result) (torch_contains(__builtin_return_address(0)) && !(result))
+
+#define ROW_RECORD(export, params, args, event, stream)                                            \
+	cudaError_t CUDARTAPI export params                                                        \
+	{                                                                                          \
+		FORWARD(export, args);                                                             \
+		if (IS_TORCH(result))                                                              \
+			torch_note_record(event, stream, __builtin_return_address(0),              \
+				__builtin_frame_address(0));                                       \
+		return result;                                                                     \
+	}
+
+#define ROW_DONE(export, params, args, action, event)                                              \
+	cudaError_t CUDARTAPI export params                                                        \
+	{                                                                                          \
+		FORWARD(export, args);                                                             \
+		if (IS_TORCH(result))                                                              \
+			torch_note_done(VT_EVENT_##action, event);                                 \
+		return result;                                                                     \
+	}
+
+#define ROW_MODE(export, params, args, mode)                                                       \
+	cudaError_t CUDARTAPI export params                                                        \
+	{                                                                                          \
+		bool relaxed = (mode) && *(mode) == cudaStreamCaptureModeRelaxed;                  \
+		FORWARD(export, args);                                                             \
+		if (IS_TORCH(result))                                                              \
+			torch_note_mode(relaxed);                                                  \
+		return result;                                                                     \
+	}
+
+#define ROW_MEMORY(export, params, args, free, total)                                              \
+	cudaError_t CUDARTAPI export params                                                        \
+	{                                                                                          \
+		FORWARD(export, args);                                                             \
+		if (IS_TORCH(result))                                                              \
+			torch_note_memory(*(free), *(total));                                      \
 		return result;                                                                     \
 	}
 

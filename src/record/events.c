@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "record/eval.h"
+#include "record/events_internal.h"
 #include "record/live.h"
 #include "record/modules.h"
 #include "record/options.h"
@@ -105,8 +106,7 @@ static void put_stack(
 	vt_put_stack(lane, &record);
 }
 
-/* time_ns is the event's own moment, so that the records of a chunk stay in order. */
-static uint64_t current_stack(struct vt_lane *lane, uint64_t time_ns)
+uint64_t current_stack(struct vt_lane *lane, uint64_t time_ns)
 {
 	struct stack stack;
 	uint64_t stack_id;

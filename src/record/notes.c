@@ -26,6 +26,9 @@ static const char *const texts[N_NOTES] = {
 			 "while it is mapped"),
 	[NOTE_DECOMPRESSED] =
 		"batches were decompressed on the device: what they wrote is not counted",
+	[NOTE_TORCH_POOL] = ("PyTorch used a pool that the program made (MemPool): its segments "
+			     "look like any others"),
+	[NOTE_MANY_POOLS] = "the program told blocks of more pools than are kept apart",
 };
 
 static void write_text(const char *text)

@@ -98,7 +98,11 @@ static void read_deepbind(const char *name, const char *value)
 
 static void read_layers(const char *name, const char *value)
 {
-	if (strcmp(value, "driver") && strcmp(value, "driver,torch"))
+	if (!strcmp(value, "driver,torch"))
+		options.torch = true;
+	else if (!strcmp(value, "driver"))
+		options.torch = false;
+	else
 		complain("vramtrace: %s=%.64s: use driver or driver,torch; using driver,torch\n",
 			name, value);
 }
@@ -173,6 +177,7 @@ void options_read(char **environ_list)
 		.native_stacks = true,
 		.python_stacks = true,
 		.copies = true,
+		.torch = true,
 		.memory_samples = true,
 		.depth = DEFAULT_DEPTH,
 		.output = DEFAULT_OUTPUT,

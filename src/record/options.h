@@ -13,6 +13,7 @@ struct options {
 	bool native_stacks;    /* VRAMTRACE_STACK: both, native */
 	bool python_stacks;    /* VRAMTRACE_STACK: both, python */
 	bool copies;	       /* VRAMTRACE_COPIES */
+	bool torch;	       /* VRAMTRACE_LAYERS: driver,torch */
 	bool memory_samples;   /* VRAMTRACE_MEMINFO */
 	bool keep_deepbind;    /* VRAMTRACE_DEEPBIND: clear, keep */
 	unsigned int depth;    /* VRAMTRACE_STACK_DEPTH: frames kept of each sort */

@@ -14,6 +14,7 @@
 #include "record/codes.h"
 #include "record/eval.h"
 #include "record/events.h"
+#include "record/events_block.h"
 #include "record/interpreter.h"
 #include "record/live.h"
 #include "record/options.h"
@@ -134,6 +135,7 @@ static void forget_in_child(void)
 	eval_forget();
 	modules_forget();
 	events_forget();
+	events_block_forget();
 	uncovered_forget();
 	notes_forget();
 	session.path[0] = '\0';
