@@ -123,6 +123,7 @@ src_tools   := $(wildcard tools/*.c tools/*/*.c)
 src_simcuda := $(wildcard tests/sim/sim_*.c)
 src_simrt   := $(wildcard tests/sim/cudart_*.c)
 src_simnvml := tests/sim/nvml_sim.c
+src_simc10  := $(wildcard tests/sim/c10_*.c)
 src_selftest := $(wildcard tests/sim/selftest*.c)
 # One thread, and minutes under ThreadSanitizer: nothing for it to find there.
 src_unit    := $(filter-out $(if $(filter tsan,$(MODE)),tests/unit/test_damage.c),$(wildcard tests/unit/test_*.c))
@@ -138,7 +139,9 @@ src_case    := $(filter-out $(src_route),$(wildcard tests/cases/*.c))
 lib  := $(BUILD)/libvramtrace.so
 with_lib := $(if $(filter tsan,$(MODE)),$(BUILD)/sim/libunwind.so.8)
 cli  := $(BUILD)/vramtrace
-sims := $(addprefix $(BUILD)/sim/,libcuda.so.1 libcuda.so libcudart.so.13 libcudart.so libcudart_static.a libnvidia-ml.so.1)
+torches := $(addprefix $(BUILD)/sim/torch/,lib/libc10.so lib/libc10_cuda.so lib/libtorch_cuda.so lib/torch_binding.so \
+	version.py)
+sims := $(addprefix $(BUILD)/sim/,libcuda.so.1 libcuda.so libcudart.so.13 libcudart.so libcudart_static.a libnvidia-ml.so.1) $(torches)
 units    := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(src_unit))
 selftest := $(patsubst tests/sim/%.c,$(BUILD)/tests/sim/%,$(src_selftest))
 examples := $(foreach n,$(basename $(notdir $(src_example))),$(addprefix $(BUILD)/examples/$(n)-,shared static))
@@ -230,6 +233,28 @@ $(BUILD)/sim/libcudart_static.a: $(call objs,$(src_simrt))
 	@mkdir -p $(@D)
 	$(call say,AR,$@)rm -f $@; $(AR) rcs $@ $^
 
+# PyTorch's libraries where its package has them.
+torch_lib := -L$(BUILD)/sim/torch/lib -Wl,-rpath,'$$ORIGIN'
+
+$(BUILD)/sim/torch/lib/libc10.so: $(BUILD)/tests/sim/c10_report.o
+$(BUILD)/sim/torch/lib/libc10_cuda.so: $(call objs,$(filter-out %/c10_report.c %/c10_graph.c,$(src_simc10)))
+$(BUILD)/sim/torch/lib/libc10_cuda.so: torch_needs = -lc10 -lcudart -lcuda
+$(BUILD)/sim/torch/lib/libtorch_cuda.so: $(BUILD)/tests/sim/c10_graph.o
+$(BUILD)/sim/torch/lib/libtorch_cuda.so: torch_needs = -lc10_cuda -lcudart
+$(BUILD)/sim/torch/lib/torch_binding.so: $(BUILD)/tests/cases/lib/torch_binding.o
+$(BUILD)/sim/torch/lib/torch_binding.so: torch_needs = -ltorch_cuda
+$(BUILD)/sim/torch/lib/torch_binding.so: | $(BUILD)/sim/torch/lib/libtorch_cuda.so
+$(BUILD)/sim/torch/lib/libc10_cuda.so: | $(addprefix $(BUILD)/sim/,libcuda.so libcudart.so torch/lib/libc10.so)
+$(BUILD)/sim/torch/lib/libtorch_cuda.so: | $(BUILD)/sim/torch/lib/libc10_cuda.so
+$(BUILD)/sim/torch/lib/%.so:
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(std_flags) -shared -Wl,-soname,$(@F) -Wl,--no-undefined -Wl,--as-needed \
+		-o $@ $(filter %.o,$^) $(LDFLAGS) $(sim_lib) $(torch_lib) $(torch_needs)
+
+$(BUILD)/sim/torch/version.py:
+	@mkdir -p $(@D)
+	$(run)printf "from typing import Optional\n\n__all__ = ['__version__']\n__version__ = '2.11.0+sim'\n" >$@
+
 # --- Programs --------------------------------------------------------------------------------------------------------
 link_program = $(CC) $(std_flags) -o $@ $(filter %.o,$^) $(LDFLAGS) $(sim_lib) -Wl,--as-needed
 
@@ -253,6 +278,7 @@ $(bench_libs): $(BUILD)/bench/%.so: $(BUILD)/tests/bench/lib/%.o
 	$(call say,LD,$@)$(link_program) -shared -lcuda -ldl
 
 $(cases): $(BUILD)/cases/%: $(BUILD)/tests/cases/%.o
+$(filter $(BUILD)/cases/torch_%,$(cases)): LDFLAGS += -Wl,-rpath,'$$ORIGIN/../sim/torch/lib'
 $(benches): $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o
 $(cases) $(benches):
 	@mkdir -p $(@D)
@@ -407,6 +433,6 @@ help: ## this list
 clean: ## remove what was built, in every mode (what deps downloaded stays)
 	$(run)rm -rf $(filter-out build/cuda build/arm64,$(wildcard build/*)) $(BUILD)
 
--include $(patsubst %.o,%.d,$(sort $(lib_objs) $(cli_objs) $(call objs,$(src_simcuda) $(src_simrt) $(src_simnvml) $(src_unit) $(src_selftest) \
+-include $(patsubst %.o,%.d,$(sort $(lib_objs) $(cli_objs) $(call objs,$(src_simcuda) $(src_simrt) $(src_simnvml) $(src_simc10) $(src_unit) $(src_selftest) \
 	$(src_example) $(src_gpu) $(src_bench) $(src_route) $(src_case)))) $(wildcard $(patsubst %,$(BUILD)/check/%.alone.d,$(headers)))
 endif

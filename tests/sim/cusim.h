@@ -185,6 +185,10 @@ bool cusim_device_memory(int ordinal, struct cusim_memory *out);
  * lives as long as the process, on no device. NULL: no memory, or no bytes. */
 void *cusim_graphics_resource(size_t bytes);
 
+/* From now on, events that are recorded do not happen, or happen at once again, and with them those
+ * that were held. An event that is waited for happens. At the start they happen at once. */
+void cusim_hold_events(bool hold);
+
 /* A kernel of the calling thread's context uses the device heap: the first one costs as much device
  * memory as its limit. No call of CUDA says so. False: no context, or not so much memory. */
 bool cusim_device_heap_use(void);

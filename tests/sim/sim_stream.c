@@ -17,8 +17,12 @@ struct CUstream_st {
 
 struct CUevent_st {
 	unsigned int flags;
+	u64 held_since; /* which holding, 0: it has happened */
 	struct timespec recorded;
 };
+
+static u64 holding; /* 0: events happen at once */
+static u64 n_holdings;
 
 /* Its address names the thread. */
 static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -260,6 +264,7 @@ static CUresult event_record(CUevent event, CUstream stream)
 	if (!sim_handle_known(&sim.events, event) || !sim_stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	clock_gettime(CLOCK_MONOTONIC, &event->recorded);
+	event->held_since = holding;
 	return CUDA_SUCCESS;
 }
 
@@ -267,6 +272,9 @@ static CUresult event_wait(CUcontext ctx, CUevent event, bool settle)
 {
 	if (!sim_handle_known(&sim.events, event))
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (!settle && event->held_since && event->held_since == holding)
+		return CUDA_ERROR_NOT_READY;
+	event->held_since = 0;
 	if (settle)
 		sim_pools_settle(ctx->dev);
 	return CUDA_SUCCESS;
@@ -429,6 +437,13 @@ CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream, CUstreamCaptureStatus 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
 	return SIM_CALL(NEED_INIT, exchange_mode(mode));
+}
+
+void cusim_hold_events(bool hold)
+{
+	pthread_mutex_lock(&sim.lock);
+	holding = hold ? ++n_holdings : 0;
+	pthread_mutex_unlock(&sim.lock);
 }
 
 CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
