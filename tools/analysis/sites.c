@@ -3,17 +3,31 @@
 #include <stdlib.h>
 
 #include "analysis/order.h"
+#include "model/blocks.h"
 #include "model/memory.h"
+
+static struct site_row *row_new(struct site_list *list)
+{
+	list->rows = memory_grow(list->rows, list->n_rows, &list->room, sizeof(*list->rows));
+	return &list->rows[list->n_rows++];
+}
+
+static uint64_t less(uint64_t from, uint64_t part)
+{
+	return from > part ? from - part : 0;
+}
 
 static void add(struct site_list *list, const struct model_site *site, bool teardown)
 {
-	list->rows = memory_grow(list->rows, list->n_rows, &list->room, sizeof(*list->rows));
-	list->rows[list->n_rows++] = (struct site_row){
+	*row_new(list) = (struct site_row){
 		.stack_id = site->key.stack_id,
 		.device = site->key.device,
 		.kind = site->key.kind,
-		.bytes = teardown ? site->teardown_bytes : site->live_bytes,
-		.count = teardown ? site->n_teardown : site->n_live,
+		.level = site->key.allocator_id ? SITE_BLOCK : SITE_DRIVER,
+		.allocator_id = site->key.allocator_id,
+		.bytes = teardown ? site->teardown_bytes
+				  : less(site->live_bytes, site->segment_bytes),
+		.count = teardown ? site->n_teardown : less(site->n_live, site->n_segments),
 		.first_ns = site->first_ns,
 		.last_ns = site->last_ns,
 		.n_threads = site->n_tids,
@@ -21,11 +35,34 @@ static void add(struct site_list *list, const struct model_site *site, bool tear
 	};
 }
 
+/* What an allocator keeps for blocks to come, or until a stream is done. */
+static void add_idle(struct site_list *list, const struct model_allocator *allocator,
+	const struct model_holding *holding)
+{
+	if (holding->segment_bytes <= holding->live_bytes)
+		return;
+	*row_new(list) = (struct site_row){
+		.device = holding->device->ordinal,
+		.kind = holding->kind,
+		.level = SITE_IDLE,
+		.allocator_id = allocator->allocator_id,
+		.bytes = holding->segment_bytes - holding->live_bytes,
+		.count = holding->n_segments,
+		.first_ns = allocator->first_ns,
+		.last_ns = allocator->last_ns,
+		.n_threads = 1,
+	};
+}
+
 void site_list_add_live(struct site_list *list, const struct model *model)
 {
 	for (const struct model_site *site = model->sites; site; site = site->hh.next)
-		if (site->n_live)
+		if (site->n_live > site->n_segments)
 			add(list, site, false);
+	for (const struct model_allocator *allocator = model->allocators; allocator;
+		allocator = allocator->hh.next)
+		for (size_t i = 0; i < allocator->n_holdings; i++)
+			add_idle(list, allocator, &allocator->holdings[i]);
 }
 
 void site_list_add_teardown(struct site_list *list, const struct model *model)
@@ -38,9 +75,7 @@ void site_list_add_teardown(struct site_list *list, const struct model *model)
 void site_list_append(struct site_list *list, const struct site_list *other)
 {
 	for (size_t i = 0; i < other->n_rows; i++) {
-		list->rows =
-			memory_grow(list->rows, list->n_rows, &list->room, sizeof(*list->rows));
-		list->rows[list->n_rows++] = other->rows[i];
+		*row_new(list) = other->rows[i];
 	}
 }
 
@@ -58,6 +93,8 @@ static int compare_rows(const void *a, const void *b)
 		order = order_of(x->first_ns, y->first_ns);
 	if (!order)
 		order = order_of(x->stack_id, y->stack_id);
+	if (!order)
+		order = order_of(x->allocator_id, y->allocator_id);
 	return order ? order : (x->device > y->device) - (x->device < y->device);
 }
 

@@ -5,12 +5,21 @@
 
 #include "model/model.h"
 
+/* Whose bytes a row counts; no byte is in two rows of a list. */
+enum site_level {
+	SITE_DRIVER, /* memory of the driver, without what an allocator's rows hold */
+	SITE_BLOCK,  /* blocks that an allocator handed out */
+	SITE_IDLE,   /* what an allocator has beyond that; without a stack */
+};
+
 struct site_row {
 	uint64_t stack_id;
 	int device; /* ordinal or MODEL_DEVICE_* */
 	uint32_t kind;
+	enum site_level level;
+	uint64_t allocator_id; /* 0: of the driver */
 	uint64_t bytes;
-	uint64_t count;
+	uint64_t count; /* of SITE_IDLE: segments */
 	uint64_t first_ns; /* first and last allocation of the site */
 	uint64_t last_ns;
 	size_t n_threads;

@@ -15,6 +15,10 @@ struct model_device *model_device_of(struct model *model, int64_t ordinal);
 struct model_site *model_site_of(
 	struct model *model, uint64_t stack_id, const struct model_device *device, uint32_t kind);
 
+/* The site of what an allocator hands out, made when new. In no group. */
+struct model_site *model_block_site_of(struct model *model, uint64_t stack_id,
+	const struct model_device *device, uint32_t kind, uint64_t allocator_id);
+
 /* A call that failed. */
 void model_note_failure(
 	struct model *model, const struct model_failure_key *key, uint64_t bytes, uint64_t time_ns);
@@ -25,6 +29,9 @@ struct place_in_trace {
 	uint64_t time_ns;
 	uint32_t tid;
 };
+
+/* One more allocation at site. */
+void site_add(struct model_site *site, uint64_t bytes, const struct place_in_trace *place);
 
 /* Books block, of which bytes, kind, device and, if it has one, pool are set, as live. Does not
  * enter it into any tree. */
@@ -78,6 +85,13 @@ void graph_release(struct model *model);
 void account_apply(struct model *model, const struct vt_record *record);
 void stack_apply(struct model *model, const struct vt_record *record);
 void stack_release(struct model *model);
+void blocks_apply(struct model *model, const struct vt_record *record);
+
+/* Releases allocators, their segments and pieces. */
+void blocks_release(struct model *model);
+
+/* Memory of the driver is gone that was an allocator's. */
+void segment_end(struct model *model, struct model_segment *segment);
 
 /* Memory is being obtained in context_id, on device where that is known: if the context had been
  * let go, what it held is gone by now. Returns it, NULL for 0. */
@@ -108,6 +122,11 @@ void graph_settle(struct model_device *device);
 
 /* The mapping that contains address, or NULL. */
 const struct model_mapping *vmm_mapping_at(const struct model *model, uint64_t address);
+
+/* The same to change, and the mapping behind one. */
+struct model_mapping *vmm_mapping_of(const struct model *model, uint64_t address);
+struct model_mapping *vmm_mapping_next(
+	const struct model *model, const struct model_mapping *mapping);
 
 /* a + b, or the greatest number there is. */
 static inline uint64_t add_capped(uint64_t a, uint64_t b)

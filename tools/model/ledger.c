@@ -46,13 +46,14 @@ static void book(struct model *model, struct model_block *block, bool add)
 	}
 }
 
-static void site_add(struct model_site *site, uint64_t bytes, uint64_t time_ns, uint32_t tid)
+void site_add(struct model_site *site, uint64_t bytes, const struct place_in_trace *place)
 {
 	size_t low = 0, high = site->n_tids;
+	uint32_t tid = place->tid;
 
 	if (!site->n_allocs)
-		site->first_ns = time_ns;
-	site->last_ns = time_ns;
+		site->first_ns = place->time_ns;
+	site->last_ns = place->time_ns;
 	site->live_bytes += bytes;
 	site->n_live++;
 	site->alloc_bytes += bytes;
@@ -110,7 +111,7 @@ void ledger_add(struct model *model, struct model_block *block, const struct pla
 	struct model_device *device = block->device;
 
 	block->site = model_site_of(model, place->stack_id, device, block->kind);
-	site_add(block->site, block->bytes, place->time_ns, place->tid);
+	site_add(block->site, block->bytes, place);
 	totals_add(&device->kinds[block->kind], block->bytes);
 	if (block->site->group)
 		totals_add(block->site->group, block->bytes);
@@ -174,6 +175,8 @@ struct model_block *ledger_array(const struct model *model, uint64_t handle)
 void ledger_end_block(struct model *model, struct model_block *block, bool teardown)
 {
 	context_remove_block(block);
+	if (block->segment)
+		segment_end(model, block->segment);
 	ledger_remove(model, block, teardown);
 	tree_remove(tree_of(model, block->kind), &block->node);
 	free(block);

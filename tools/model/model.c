@@ -47,6 +47,7 @@ void model_free(struct model *model)
 	if (!model)
 		return;
 	vmm_release(model);
+	blocks_release(model);
 	ledger_release(model);
 	graph_release(model);
 	stack_release(model);
@@ -118,10 +119,8 @@ const struct model_device *model_device_find(const struct model *model, int ordi
 	return device_find(model, ordinal);
 }
 
-struct model_site *model_site_of(
-	struct model *model, uint64_t stack_id, const struct model_device *device, uint32_t kind)
+static struct model_site *site_of(struct model *model, struct model_site_key key)
 {
-	struct model_site_key key = {stack_id, device->ordinal, kind};
 	struct model_site *site;
 
 	HASH_FIND(hh, model->sites, &key, sizeof(key), site);
@@ -129,10 +128,23 @@ struct model_site *model_site_of(
 		return site;
 	site = memory_new(1, sizeof(*site));
 	site->key = key;
-	if (model->grouper)
+	if (model->grouper && !key.allocator_id)
 		site->group = model->grouper(model->grouper_user, model, &key);
 	HASH_ADD(hh, model->sites, key, sizeof(site->key), site);
 	return site;
+}
+
+struct model_site *model_site_of(
+	struct model *model, uint64_t stack_id, const struct model_device *device, uint32_t kind)
+{
+	return site_of(model, (struct model_site_key){stack_id, device->ordinal, kind, 0});
+}
+
+struct model_site *model_block_site_of(struct model *model, uint64_t stack_id,
+	const struct model_device *device, uint32_t kind, uint64_t allocator_id)
+{
+	return site_of(
+		model, (struct model_site_key){stack_id, device->ordinal, kind, allocator_id});
 }
 
 void model_note_failure(
@@ -229,18 +241,23 @@ static void apply_failure(struct model *model, const struct vt_rec_failure *give
 	model_note_failure(model, &key, given->bytes, given->time_ns);
 }
 
+static bool is_file(struct vt_text path, const char *name)
+{
+	const char *slash = path.bytes ? memrchr(path.data, '/', path.bytes) : NULL;
+	size_t start = slash ? (size_t)(slash - path.data) + 1 : 0;
+
+	return path.bytes - start >= strlen(name) && !memcmp(path.data + start, name, strlen(name));
+}
+
 /* The CUDA runtime in a file of its own; one that is linked into a program or library has no file.
  */
 static void apply_module(struct model *model, struct vt_text path)
 {
-	static const char name[] = "libcudart.so";
-	const char *slash = path.bytes ? memrchr(path.data, '/', path.bytes) : NULL;
-	size_t start = slash ? (size_t)(slash - path.data) + 1 : 0;
-
 	model->modules_seen = true;
-	if (path.bytes - start >= strlen(name) && !memcmp(path.data + start, name, strlen(name)) &&
-		!model_texts_has(&model->runtimes, path))
+	if (is_file(path, "libcudart.so") && !model_texts_has(&model->runtimes, path))
 		text_add(&model->runtimes, path);
+	if (is_file(path, "libc10_cuda.so") || is_file(path, "libtorch_cuda.so"))
+		model->torch_mapped = true;
 }
 
 /* Records that say what the process and its surroundings are. */
@@ -289,7 +306,7 @@ static void apply_description(struct model *model, const struct vt_record *recor
 
 static void note_time(struct model *model, const struct vt_record *record)
 {
-	bool event = record->kind >= VT_REC_alloc && record->kind <= VT_REC_others;
+	bool event = record->kind >= VT_REC_alloc && record->kind <= VT_REC_graph_pool;
 
 	if (event && !model->n_events++)
 		model->first_ns = record->time_ns;
@@ -346,6 +363,16 @@ void model_apply(struct model *model, const struct vt_record *record)
 	case VT_REC_memory:
 	case VT_REC_others:
 		account_apply(model, record);
+		break;
+	case VT_REC_allocator:
+	case VT_REC_block_alloc:
+	case VT_REC_block_free:
+	case VT_REC_block_totals:
+	case VT_REC_block_failure:
+	case VT_REC_block_stream:
+	case VT_REC_stream_event:
+	case VT_REC_graph_pool:
+		blocks_apply(model, record);
 		break;
 	case VT_REC_reserve:
 	case VT_REC_unreserve:

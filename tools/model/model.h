@@ -118,11 +118,12 @@ struct model_device {
 	uint64_t set_bytes;
 };
 
-/* A site is one stack, device and kind. */
+/* A site is one stack, device and kind; and, of memory that an allocator hands out, the allocator. */
 struct model_site_key {
 	uint64_t stack_id;
 	int32_t device;
-	uint32_t kind; /* enum vt_kind */
+	uint32_t kind;	       /* enum vt_kind; of what an allocator hands out, that of its segment */
+	uint64_t allocator_id; /* 0: memory of the driver */
 };
 
 struct model_site {
@@ -133,6 +134,8 @@ struct model_site {
 	uint64_t alloc_bytes;
 	uint64_t n_teardown;
 	uint64_t teardown_bytes;
+	uint64_t segment_bytes; /* live, and segments of allocators, whose own sites hold it, too */
+	uint64_t n_segments;
 	uint64_t first_ns; /* of its allocations */
 	uint64_t last_ns;
 	uint32_t *tids; /* distinct threads, ascending */
@@ -149,6 +152,8 @@ struct model;
 typedef struct model_totals *model_grouper(
 	void *user, const struct model *model, const struct model_site_key *key);
 
+struct model_segment;
+
 /* Something live: an allocation, or physical memory behind a VMM handle. */
 struct model_block {
 	struct tree_node node; /* key: address, in model.live; or array handle, in model.arrays */
@@ -159,6 +164,7 @@ struct model_block {
 	struct model_context *context; /* whose end takes it along; NULL: none's */
 	struct model_block *next_in_context;
 	struct model_block **link_in_context; /* what points to it */
+	struct model_segment *segment;	      /* it is an allocator's; NULL: none's */
 	uint32_t kind;			      /* enum vt_kind */
 };
 
@@ -181,6 +187,7 @@ struct model_mapping {
 	struct tree_node node; /* key: address */
 	uint64_t bytes;
 	struct model_physical *physical; /* NULL: memory that was not seen created */
+	struct model_segment *segment;	 /* as in model_block */
 };
 
 /* A pool has one current handle; one that was destroyed while allocations live keeps no handle, and
@@ -272,6 +279,7 @@ enum model_refusal {
 	MODEL_REFUSED_POOL,
 	MODEL_REFUSED_GRAPH,
 	MODEL_REFUSED_MIGRATE,
+	MODEL_REFUSED_BLOCK, /* by an allocator: its id is in the place of the entry point's */
 };
 
 struct model_failure_key {
@@ -401,6 +409,7 @@ struct model {
 	struct model_texts notes;
 	struct model_texts runtimes; /* paths of the CUDA runtimes that were mapped */
 	bool modules_seen;
+	bool torch_mapped; /* PyTorch's CUDA libraries */
 	bool hooks_active; /* a call of the driver came through the recorder */
 
 	struct model_device *
@@ -427,6 +436,10 @@ struct model {
 	struct model_handle *handles;
 	struct model_pool *pools;
 	uint64_t n_ended_pools;
+	struct model_allocator *allocators; /* see blocks.h */
+	struct model_wait *waits;	    /* of freed pieces, by event */
+	struct model_wait *open_waits;	    /* those whose free has not come yet */
+	struct model_place *places;	    /* where waits come from */
 	struct model_graph *graphs;
 	struct model_graph *execs; /* executable ones */
 	uint64_t n_graph_launches;
@@ -493,6 +506,9 @@ const char *model_call_name(const struct model *model, uint64_t api_id, uint64_t
 
 /* Value of a recorded environment variable; .data is NULL when it was not set. Borrowed. */
 struct vt_text model_environment_get(const struct model *model, const char *name);
+
+/* Whether both addresses lie in one reserved range of addresses, or none is known for them. */
+bool model_in_one_reservation(const struct model *model, uint64_t a, uint64_t b);
 
 /* True when text is among texts. */
 bool model_texts_has(const struct model_texts *texts, struct vt_text text);

@@ -148,6 +148,8 @@ static struct model_mapping *mapping_from(struct tree_node *node)
 static void mapping_remove(struct model *model, struct model_mapping *mapping)
 {
 	tree_remove(&model->mappings, &mapping->node);
+	if (mapping->segment)
+		segment_end(model, mapping->segment);
 	if (mapping->physical) {
 		mapping->physical->n_mappings--;
 		physical_settle(model, mapping->physical);
@@ -300,11 +302,27 @@ void vmm_apply(struct model *model, const struct vt_record *record)
 	}
 }
 
-const struct model_mapping *vmm_mapping_at(const struct model *model, uint64_t address)
+struct model_mapping *vmm_mapping_of(const struct model *model, uint64_t address)
 {
-	const struct model_mapping *mapping = mapping_from(tree_floor(&model->mappings, address));
+	struct model_mapping *mapping = mapping_from(tree_floor(&model->mappings, address));
 
 	return mapping && address - mapping->node.key < mapping->bytes ? mapping : NULL;
+}
+
+const struct model_mapping *vmm_mapping_at(const struct model *model, uint64_t address)
+{
+	return vmm_mapping_of(model, address);
+}
+
+struct model_mapping *vmm_mapping_next(
+	const struct model *model, const struct model_mapping *mapping)
+{
+	return mapping_from(tree_next(&model->mappings, &mapping->node));
+}
+
+bool model_in_one_reservation(const struct model *model, uint64_t a, uint64_t b)
+{
+	return tree_floor(&model->reservations, a) == tree_floor(&model->reservations, b);
 }
 
 void vmm_release(struct model *model)

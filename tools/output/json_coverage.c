@@ -1,5 +1,7 @@
 #include "output/json_coverage.h"
 
+#include "output/json_blocks.h"
+
 #include <stdlib.h>
 
 static const struct model_texts *texts_of(const struct report_trace *trace, bool notes)
@@ -99,6 +101,7 @@ void json_coverage(struct json *json, const struct report_trace *traces, size_t 
 	json_number_or_null(json, "graph_launches", hooks, n_launches);
 	json_number_or_null(json, "captured_copies", hooks, n_captured_copies);
 	json_number_or_null(json, "captured_sets", hooks, n_captured_sets);
+	json_torch_coverage(json, traces, n);
 	put_python_stacks(json, traces, n);
 	json_close(json, '}');
 }

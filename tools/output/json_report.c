@@ -3,7 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analysis/coverage.h"
 #include "output/format.h"
+#include "output/json_blocks.h"
 #include "output/json_coverage.h"
 #include "output/json_devices.h"
 #include "output/modules.h"
@@ -106,7 +108,7 @@ static void put_trace_facts(struct json *json, const struct report_trace *trace)
 	put_damage(json, facts);
 	json_number_or_null(json, "driver_version", model->driver_seen, model->driver.version);
 	put_runtimes(json, model, show);
-	json_null(json, "torch");
+	json_text_or_null(json, "torch", torch_version(model));
 	json_string(json, "python",
 		model->python.version ? format_python(model->python.version).text : NULL);
 	if (model->hooks_active)
@@ -137,6 +139,7 @@ static void put_peak_sites(struct json *json, const struct report_trace *trace, 
 			json_number(json, "bytes", row->bytes);
 			json_number(json, "count", row->count);
 			json_string(json, "kind", model_kind_name(row->kind));
+			json_site_level(json, source.model, row);
 			stack_json(json, &source, row->stack_id);
 			json_close(json, '}');
 		}
@@ -154,9 +157,13 @@ static void put_leaks(struct json *json, const struct report_trace *trace, size_
 		put_trace(json, index);
 		put_device(json, "device", row->device);
 		json_string(json, "kind", model_kind_name(row->kind));
+		json_site_level(json, source.model, row);
 		json_number(json, "bytes", row->bytes);
 		json_number(json, "count", row->count);
-		json_string(json, "verdict", row->teardown ? "freed_at_teardown" : NULL);
+		json_string(json, "verdict",
+			row->teardown		  ? "freed_at_teardown"
+			: row->level == SITE_IDLE ? "cache"
+						  : NULL);
 		json_null(json, "rate_bytes_per_s");
 		json_number(json, "first_ns", row->first_ns);
 		json_number(json, "last_ns", row->last_ns);
@@ -186,9 +193,27 @@ static const char *refusal_name(enum model_refusal refusal)
 		[MODEL_REFUSED_POOL] = "pool",
 		[MODEL_REFUSED_GRAPH] = "graph",
 		[MODEL_REFUSED_MIGRATE] = "migrate",
+		[MODEL_REFUSED_BLOCK] = "block",
 	};
 
 	return names[refusal];
+}
+
+/* Where an allocator refused, its name stands for the program's call. */
+static void put_failed_call(
+	struct json *json, const struct model *model, const struct model_failure_key *key)
+{
+	const struct model_allocator *allocator = key->refusal == MODEL_REFUSED_BLOCK
+							  ? model_allocator_find(model, key->api_id)
+							  : NULL;
+
+	if (allocator) {
+		json_text(json, "api", allocator->name);
+		json_null(json, "driver_api");
+		return;
+	}
+	json_string(json, "api", model_call_name(model, key->api_id, key->caller_api));
+	json_string(json, "driver_api", model_api_name(model, key->api_id));
 }
 
 /* Failed frees, or everything else that failed. */
@@ -204,10 +229,7 @@ static void put_failures(
 			continue;
 		json_open(json, NULL, '{');
 		put_trace(json, index);
-		json_string(json, "api",
-			model_call_name(
-				source.model, failure->key.api_id, failure->key.caller_api));
-		json_string(json, "driver_api", model_api_name(source.model, failure->key.api_id));
+		put_failed_call(json, source.model, &failure->key);
 		put_error(json, failure->key.result);
 		json_number(json, "count", failure->n_calls);
 		json_number(json, "bytes", failure->bytes);
@@ -357,7 +379,8 @@ void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigne
 		json_null(&json, "oom");
 		put_each(&json, "transfers", traces, n, put_transfers);
 		put_each(&json, "migrations", traces, n, put_migrations);
-		json_null(&json, "torch");
+		json_torch(&json, traces, n);
+		json_allocators(&json, traces, n);
 	}
 	/* Known when every stack was looked up. */
 	modules_json(&json, traces, n);
