@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "analysis/layout.h"
 #include "unit/story.h"
 
 /* One block of the recount. */
@@ -86,6 +87,40 @@ static void test_random_blocks(void **state)
 	model_free(story.model);
 }
 
+static void narrow_blocks(struct vt_record *record)
+{
+	switch (record->kind) {
+	case VT_REC_allocator:
+		record->allocator.allocator_id %= 3;
+		break;
+	case VT_REC_block_alloc:
+		record->block_alloc.allocator_id %= 3;
+		record->block_alloc.address %= 64;
+		record->block_alloc.bytes %= 8;
+		break;
+	case VT_REC_block_free:
+		record->block_free.allocator_id %= 3;
+		record->block_free.address %= 64;
+		break;
+	case VT_REC_block_totals:
+		record->block_totals.allocator_id %= 3;
+		break;
+	case VT_REC_block_stream:
+		record->block_stream.allocator_id %= 3;
+		record->block_stream.address %= 64;
+		break;
+	case VT_REC_stream_event:
+		record->stream_event.action %= 4;
+		record->stream_event.event %= 8;
+		record->stream_event.address %= 64;
+		record->stream_event.caller %= 2;
+		record->stream_event.distance = record->stream_event.distance % 20 == 0;
+		break;
+	default:
+		break;
+	}
+}
+
 /* Few addresses and handles, so that records have to do with one another. */
 static void narrow(struct vt_record *record)
 {
@@ -156,6 +191,7 @@ static void narrow(struct vt_record *record)
 		record->context.result %= 2;
 		break;
 	default:
+		narrow_blocks(record);
 		break;
 	}
 }
@@ -182,6 +218,36 @@ static void check_held(const struct model *model, const struct model_device *dev
 		assert_int_equal(held->linear_bytes, 0);
 	if (!device->kinds[VT_KIND_ARRAY].n_live)
 		assert_int_equal(held->array_bytes, 0);
+}
+
+/* The sums of an allocator are those of its segments and pieces. */
+static void check_allocator(const struct model *model, const struct model_allocator *allocator)
+{
+	uint64_t live = 0, pending = 0, reserved = 0, held = 0, outside = 0;
+	const struct model_piece *piece;
+	struct layout layout;
+
+	for (piece = model_piece_first(&allocator->live); piece;
+		piece = model_piece_next(&allocator->live, piece)) {
+		live += piece->bytes;
+		outside += piece->segment ? 0 : piece->bytes;
+		assert_int_equal(piece->n_waits, 0);
+	}
+	for (piece = model_piece_first(&allocator->pending); piece;
+		piece = model_piece_next(&allocator->pending, piece)) {
+		pending += piece->bytes;
+		assert_true(piece->n_waits > 0);
+	}
+	for (const struct model_segment *segment = model_segment_first(allocator); segment;
+		segment = model_segment_next(allocator, segment))
+		reserved += segment->bytes;
+	for (size_t i = 0; i < allocator->n_holdings; i++)
+		held += allocator->holdings[i].live_bytes;
+	assert_true(live == allocator->live_bytes && pending == allocator->pending_bytes);
+	assert_true(reserved == allocator->reserved_bytes);
+	assert_true(outside == allocator->outside_bytes && held == live - outside);
+	layout_make(&layout, model, allocator);
+	layout_release(&layout);
 }
 
 /* Whatever the records say, the model stands it, and its sites add up to its devices. */
@@ -214,7 +280,9 @@ static void test_any_records(void **state)
 			by_device +=
 				model->unknown.kinds[kind].n_live + model->host.kinds[kind].n_live;
 		for (const struct model_site *s = model->sites; s; s = s->hh.next)
-			by_site += s->n_live;
+			by_site += s->key.allocator_id ? 0 : s->n_live;
+		for (const struct model_allocator *a = model->allocators; a; a = a->hh.next)
+			check_allocator(model, a);
 		assert_int_equal(by_device, by_site);
 		assert_true(by_site > 0);
 		model_free(model);

@@ -13,6 +13,9 @@ static struct model_allocator *allocator_of(struct model *model, uint64_t alloca
 {
 	struct model_allocator *allocator;
 
+	/* Nobody's number but in a damaged trace; sites without an allocator are the driver's. */
+	if (!allocator_id)
+		allocator_id = UINT64_MAX;
 	HASH_FIND(hh, model->allocators, &allocator_id, sizeof(allocator_id), allocator);
 	if (allocator)
 		return allocator;
@@ -54,13 +57,21 @@ void piece_settle(struct model *model, struct model_allocator *allocator, struct
 	note_peak(&allocator->peak_split, allocator->split_bytes, model->last_ns);
 }
 
+/* A piece of a holding comes or goes; only what is tracked counts on the device. */
+static void hold(struct model_holding *holding, uint64_t bytes)
+{
+	holding->live_bytes += bytes;
+	if (model_kind_tracked(holding->kind))
+		holding->device->block_bytes += bytes;
+}
+
 /* Takes a live piece off the books. Whether it still holds its memory is the caller's business. */
 static void piece_unbook(struct model_allocator *allocator, struct model_piece *piece)
 {
 	tree_remove(&allocator->live, &piece->node);
 	allocator->live_bytes -= piece->bytes;
 	if (piece->segment) {
-		allocator->holdings[piece->segment->holding].live_bytes -= piece->bytes;
+		hold(&allocator->holdings[piece->segment->holding], -piece->bytes);
 		piece->site->live_bytes -= piece->bytes;
 		piece->site->n_live--;
 	} else {
@@ -89,7 +100,8 @@ static void piece_book(struct model *model, struct model_allocator *allocator,
 	}
 	segment_use(piece->segment, piece->bytes, true);
 	holding = &allocator->holdings[piece->segment->holding];
-	holding->live_bytes += piece->bytes;
+	hold(holding, piece->bytes);
+	ledger_note_peak(holding->device, given->time_ns);
 	piece->site = model_block_site_of(model, given->stack_id, holding->device, holding->kind,
 		allocator->allocator_id);
 	site_add(piece->site, piece->bytes, &place);

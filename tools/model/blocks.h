@@ -11,7 +11,7 @@
 
 /* What an allocator has of one kind of memory of one device. */
 struct model_holding {
-	const struct model_device *device;
+	struct model_device *device;
 	uint32_t kind; /* enum vt_kind */
 	uint64_t segment_bytes;
 	uint64_t n_segments;

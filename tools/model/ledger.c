@@ -13,11 +13,15 @@ void ledger_hold(struct model_device *device, uint64_t *part, uint64_t bytes)
 
 void ledger_note_peak(struct model_device *device, uint64_t time_ns)
 {
-	if (device->tracked_bytes <= device->peak_tracked_bytes)
+	if (device->tracked_bytes < device->peak_tracked_bytes ||
+		(device->tracked_bytes == device->peak_tracked_bytes &&
+			device->block_bytes <= device->peak_block_bytes))
 		return;
+	if (device->tracked_bytes > device->peak_tracked_bytes)
+		device->peak_sample.seen = false;
 	device->peak_tracked_bytes = device->tracked_bytes;
+	device->peak_block_bytes = device->block_bytes;
 	device->peak_time_ns = time_ns;
-	device->peak_sample.seen = false;
 }
 
 /* What a device holds for blocks of this kind. */

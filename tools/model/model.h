@@ -94,7 +94,10 @@ struct model_device {
 	uint64_t small_array_bytes; /* of arrays that may share pages */
 	uint64_t tracked_bytes;	    /* the sum of held: all kinds, counted once; managed and shared
 				       never */
+	uint64_t block_bytes; /* of that, handed out by allocators, see blocks.h */
+	/* The peak: the most that was held; of moments with that, the one with the most handed out. */
 	uint64_t peak_tracked_bytes;
+	uint64_t peak_block_bytes;
 	uint64_t peak_time_ns;
 	struct model_sample last_sample;
 	struct model_sample peak_sample; /* taken while tracked_bytes was at its peak */

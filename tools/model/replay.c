@@ -108,7 +108,8 @@ struct model *replay_take_model(struct replay *replay)
 struct visit {
 	const struct replay_moment *moments;
 	size_t n;
-	uint64_t *peaks; /* tracked bytes that moment i waits for */
+	uint64_t *peaks; /* tracked bytes that moment i waits for, */
+	uint64_t *block_peaks; /* and of them in blocks of allocators */
 	bool *done;
 	size_t n_waiting; /* moments before the end that are not done */
 	replay_visitor *visitor;
@@ -143,6 +144,7 @@ static bool may_raise(const struct vt_record *record)
 	case VT_REC_pool_memory:
 	case VT_REC_graph:
 	case VT_REC_graph_memory:
+	case VT_REC_block_alloc:
 		return true;
 	default:
 		return false;
@@ -162,7 +164,8 @@ static void visit_after(
 		/* By value, not by place: a trace that is being written may have grown since the
 		 * first pass. */
 		device = model_device_find(model, visit->moments[i].device);
-		if (device && device->tracked_bytes >= visit->peaks[i])
+		if (device && device->tracked_bytes >= visit->peaks[i] &&
+			device->block_bytes >= visit->block_peaks[i])
 			visit_now(visit, model, i);
 	}
 }
@@ -197,12 +200,14 @@ int replay_visit(struct replay *replay, const struct replay_moment *moments, siz
 	int error = 0;
 
 	visit.peaks = memory_new(n, sizeof(*visit.peaks));
+	visit.block_peaks = memory_new(n, sizeof(*visit.block_peaks));
 	visit.done = memory_new(n, sizeof(*visit.done));
 	for (size_t i = 0; i < n; i++) {
 		const struct model_device *device =
 			model_device_find(replay->model, moments[i].device);
 
 		visit.peaks[i] = device ? device->peak_tracked_bytes : 0;
+		visit.block_peaks[i] = device ? device->peak_block_bytes : 0;
 		visit.n_waiting += moments[i].at != REPLAY_AT_END;
 	}
 	if (visit.n_waiting || grouper)
@@ -211,6 +216,7 @@ int replay_visit(struct replay *replay, const struct replay_moment *moments, siz
 		if (!visit.done[i])
 			visit_now(&visit, replay->model, i);
 	free(visit.peaks);
+	free(visit.block_peaks);
 	free(visit.done);
 	return error;
 }

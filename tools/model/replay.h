@@ -9,7 +9,8 @@
 #include "trace/reader.h"
 
 enum replay_at {
-	REPLAY_AT_PEAK, /* when device's tracked bytes first reach their highest value */
+	REPLAY_AT_PEAK, /* when device's tracked bytes are the most, first; with allocators that
+			   report blocks, when the most of that is in blocks */
 	REPLAY_AT_TIME, /* before the first event after time_ns */
 	REPLAY_AT_END,
 };

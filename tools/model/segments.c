@@ -10,7 +10,7 @@ struct model_segment *segment_from(struct tree_node *node)
 }
 
 static size_t holding_of(
-	struct model_allocator *allocator, const struct model_device *device, uint32_t kind)
+	struct model_allocator *allocator, struct model_device *device, uint32_t kind)
 {
 	size_t i = 0;
 

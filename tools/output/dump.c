@@ -53,7 +53,23 @@ static const char *action_of(enum vt_record_kind kind, uint64_t number)
 		[VT_GRAPH_DESTROY] = "destroy",
 		[VT_GRAPH_CAPTURED] = "captured"};
 
+	static const char *const events[] = {[VT_EVENT_WAIT] = "wait",
+		[VT_EVENT_QUERIED] = "queried",
+		[VT_EVENT_SYNCHRONISED] = "synchronised",
+		[VT_EVENT_DESTROYED] = "destroyed"};
+	static const char *const graph_pools[] = {[VT_GRAPH_POOL_BEGIN] = "begin",
+		[VT_GRAPH_POOL_END] = "end",
+		[VT_GRAPH_POOL_NAMED] = "named",
+		[VT_GRAPH_POOL_RESET] = "reset",
+		[VT_GRAPH_POOL_DESTROYED] = "destroyed",
+		[VT_GRAPH_POOL_USER_MADE] = "user_made",
+		[VT_GRAPH_POOL_USER_GONE] = "user_gone"};
+
 	switch (kind) {
+	case VT_REC_stream_event:
+		return number < LENGTH(events) ? events[number] : NULL;
+	case VT_REC_graph_pool:
+		return number < LENGTH(graph_pools) ? graph_pools[number] : NULL;
 	case VT_REC_context:
 		return number < LENGTH(contexts) ? contexts[number] : NULL;
 	case VT_REC_pool:
@@ -138,7 +154,8 @@ static void put_quoted(FILE *out, struct vt_text text)
 static bool shown_in_hex(const struct vt_field *field)
 {
 	static const char *const names[] = {
-		"stream", "pool", "handle", "graph", "exec", "context_id", "bias", "start", "end"};
+		"stream", "pool", "handle", "graph", "exec", "context_id", "bias", "start", "end",
+		"event", "caller", "object"};
 
 	if (field->type == VT_FIELD_ADDR)
 		return true;

@@ -5,19 +5,36 @@
 
 #include "analysis/order.h"
 #include "model/memory.h"
+#include "output/blocks_text.h"
 
 /* Looking up names takes time: rows beyond this many, the smallest ones, are summed up without. */
 #define MAX_ROWS  1000u
 #define MAX_LABEL 400u
 
+/* What an allocator keeps has no stack. */
+static void label_of(
+	const struct site_row *row, const struct stack_source *source, char *label, size_t size)
+{
+	char name[100];
+
+	if (row->level != SITE_IDLE) {
+		stack_label(source, row->stack_id, label, size);
+		return;
+	}
+	blocks_name(source->model, row->allocator_id, name, sizeof(name));
+	snprintf(label, size, "(kept by %s, in no block)", name);
+}
+
 static void add(
 	struct site_groups *groups, const struct site_row *row, const struct stack_source *source)
 {
 	char label[MAX_LABEL];
-	const char *owner = stack_owner(source, row->stack_id);
+	const char *owner = row->level == SITE_IDLE
+				    ? blocks_idle_owner(source->model, row->allocator_id)
+				    : stack_owner(source, row->stack_id);
 	struct site_group *group = NULL;
 
-	stack_label(source, row->stack_id, label, sizeof(label));
+	label_of(row, source, label, sizeof(label));
 	for (size_t i = 0; i < groups->n_items && !group; i++)
 		if (groups->items[i].kind == row->kind && !strcmp(groups->items[i].label, label))
 			group = &groups->items[i];
@@ -26,7 +43,7 @@ static void add(
 			groups->items, groups->n_items, &groups->room, sizeof(*groups->items));
 		group = &groups->items[groups->n_items++];
 		*group = (struct site_group){
-			memory_text(label), owner ? owner : "", row->kind, 0, 0};
+			memory_text(label), owner ? owner : "", row->kind, row->level, 0, 0};
 	}
 	group->bytes += row->bytes;
 	group->count += row->count;

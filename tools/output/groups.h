@@ -10,6 +10,7 @@ struct site_group {
 	char *label; /* as of stack_label */
 	const char *owner;
 	uint32_t kind;
+	enum site_level level;
 	uint64_t bytes;
 	uint64_t count;
 };

@@ -2,6 +2,7 @@
 
 #include "analysis/coverage.h"
 #include "analysis/layout.h"
+#include "output/blocks_text.h"
 
 static void put_stream(struct json *json, const struct layout_segment *segment)
 {
@@ -186,4 +187,15 @@ void json_site_level(struct json *json, const struct model *model, const struct 
 		json_text(json, "allocator", allocator->name);
 	else
 		json_null(json, "allocator");
+}
+
+void json_site_stack(
+	struct json *json, const struct stack_source *source, const struct site_row *row)
+{
+	if (row->level != SITE_IDLE) {
+		stack_json(json, source, row->stack_id);
+		return;
+	}
+	json_string(json, "owner", blocks_idle_owner(source->model, row->allocator_id));
+	json_null(json, "stack");
 }

@@ -1,8 +1,8 @@
 #include "output/json_coverage.h"
 
-#include "output/json_blocks.h"
-
 #include <stdlib.h>
+
+#include "output/json_blocks.h"
 
 static const struct model_texts *texts_of(const struct report_trace *trace, bool notes)
 {

@@ -140,7 +140,7 @@ static void put_peak_sites(struct json *json, const struct report_trace *trace, 
 			json_number(json, "count", row->count);
 			json_string(json, "kind", model_kind_name(row->kind));
 			json_site_level(json, source.model, row);
-			stack_json(json, &source, row->stack_id);
+			json_site_stack(json, &source, row);
 			json_close(json, '}');
 		}
 	}
@@ -168,7 +168,7 @@ static void put_leaks(struct json *json, const struct report_trace *trace, size_
 		json_number(json, "first_ns", row->first_ns);
 		json_number(json, "last_ns", row->last_ns);
 		json_number(json, "threads", row->n_threads);
-		stack_json(json, &source, row->stack_id);
+		json_site_stack(json, &source, row);
 		json_close(json, '}');
 	}
 }

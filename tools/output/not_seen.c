@@ -1,5 +1,6 @@
 #include "output/not_seen.h"
 
+#include "output/blocks_text.h"
 #include "output/line.h"
 #include "output/modules.h"
 
@@ -73,6 +74,7 @@ void not_seen_put(const struct style *style, const struct report_trace *trace)
 	put_count_line(style, &heading, model->n_graph_launches,
 		"graph launch: copies inside it are not itemised",
 		"graph launches: copies inside them are not itemised");
+	blocks_put_not_seen(style, model, &heading);
 	put_python(style, &heading, &trace->show, &model->python);
 	modules_put(style, trace, begin_line, &heading);
 	for (size_t i = 0; i < model->notes.n_items; i++) {

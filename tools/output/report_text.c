@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "output/account_text.h"
+#include "output/blocks_text.h"
 #include "output/line.h"
 #include "output/not_seen.h"
 #include "output/result.h"
@@ -288,13 +289,23 @@ static void put_migrations(const struct style *style, const struct model *model)
 static void put_failure(const struct style *style, const struct stack_source *source,
 	const struct model_failure *failure, const char *heading)
 {
-	const char *api =
-		model_call_name(source->model, failure->key.api_id, failure->key.caller_api);
+	bool block = failure->key.refusal == MODEL_REFUSED_BLOCK;
+	const char *api = block ? NULL
+				: model_call_name(source->model, failure->key.api_id,
+					  failure->key.caller_api);
 	const char *text = result_text(failure->key.result);
 
+	char allocator[100];
+
+	if (block) {
+		blocks_name(source->model, failure->key.api_id, allocator, sizeof(allocator));
+		strcat(allocator, "'s allocation");
+		api = allocator;
+	} else if (!api) {
+		api = "a call";
+	}
 	line_begin(style, heading, true);
-	format_put_text(
-		style->out, (struct vt_text){api ? api : "a call", strlen(api ? api : "a call")});
+	format_put_text(style->out, (struct vt_text){api, strlen(api)});
 	fprintf(style->out, " failed %s %s (", format_count(failure->n_calls).text,
 		line_plural(failure->n_calls, "time", "times"));
 	if (text)
@@ -356,6 +367,7 @@ static void put_totals(const struct style *style, const struct report_trace *tra
 	for (size_t i = 0; i < overview->n_views; i++)
 		put_peak(style, trace, &overview->views[i]);
 	put_ends(style, trace);
+	blocks_put(style, overview->replay->model);
 	put_copies(style, trace);
 	put_migrations(style, overview->replay->model);
 }

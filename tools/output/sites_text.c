@@ -3,22 +3,38 @@
 #include <string.h>
 
 #include "output/account_text.h"
+#include "output/blocks_text.h"
 #include "output/line.h"
 #include "output/modules.h"
 
 #define STACK_INDENT  6u
 #define OWNER_COLUMNS 20u
 
+/* In how many of what; and which allocator it is of. */
+static void put_count(
+	const struct style *style, const struct model *model, const struct site_row *row)
+{
+	bool idle = row->level == SITE_IDLE;
+	char name[100];
+
+	fprintf(style->out, "  in %s %s", format_count(row->count).text,
+		line_plural(row->count, idle ? "segment" : "block", idle ? "segments" : "blocks"));
+	if (!row->allocator_id)
+		return;
+	blocks_name(model, row->allocator_id, name, sizeof(name));
+	fputs(" of ", style->out);
+	format_put_text(style->out, (struct vt_text){name, strlen(name)});
+}
+
 static void put_row(
 	const struct style *style, const struct stack_source *source, const struct site_row *row)
 {
-	const char *owner = stack_owner(source, row->stack_id);
+	const char *owner = row->stack_id ? stack_owner(source, row->stack_id) : NULL;
 
 	style_switch(style, STYLE_HEADING);
 	fprintf(style->out, "%10s", format_bytes(row->bytes).text);
 	style_switch(style, STYLE_PLAIN);
-	fprintf(style->out, "  in %s %s", format_count(row->count).text,
-		line_plural(row->count, "block", "blocks"));
+	put_count(style, source->model, row);
 	if (row->device == MODEL_DEVICE_HOST)
 		fprintf(style->out, ", %s host memory", model_kind_name(row->kind));
 	else
@@ -35,7 +51,10 @@ static void put_row(
 	if (row->n_threads > 1)
 		fprintf(style->out, " by %zu threads", row->n_threads);
 	fputc('\n', style->out);
-	stack_put(style, source, row->stack_id, STACK_INDENT);
+	if (row->level == SITE_IDLE)
+		fprintf(style->out, "%*skept by the allocator, in no block\n", (int)STACK_INDENT, "");
+	else
+		stack_put(style, source, row->stack_id, STACK_INDENT);
 	fputc('\n', style->out);
 }
 

@@ -17,6 +17,8 @@ bool symbol_is_runtime(const struct symbol_frame *frame)
 
 	if (!name)
 		return false;
+	if (starts_with(name, "vt_block_"))
+		return true; /* vramtrace.h's own, inlined */
 	if (starts_with(name, "cudart::") || starts_with(name, "__cudart") ||
 		starts_with(name, "libcudart_static"))
 		return true;
