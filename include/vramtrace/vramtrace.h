@@ -16,9 +16,9 @@ extern "C" {
 
 /* Found by name; other languages may look them up with dlsym. Call the vt_ functions below. */
 __attribute__((weak)) void vramtrace_block_alloc(
-	const char *pool, const void *pointer, size_t bytes);
+	const char *pool, void *pointer, size_t bytes);
 __attribute__((weak)) void vramtrace_block_free(
-	const char *pool, const void *pointer, size_t bytes);
+	const char *pool, void *pointer, size_t bytes);
 
 /*
  * An allocator of the program's own takes large pieces of GPU memory and hands out parts of them:
@@ -33,13 +33,13 @@ __attribute__((weak)) void vramtrace_block_free(
  * the order of the two is that of the blocks' lives. Before the first CUDA call of the process
  * nothing is recorded.
  */
-static inline void vt_block_alloc(const char *pool, const void *pointer, size_t bytes)
+static inline void vt_block_alloc(const char *pool, void *pointer, size_t bytes)
 {
 	if (vramtrace_block_alloc)
 		vramtrace_block_alloc(pool, pointer, bytes);
 }
 
-static inline void vt_block_free(const char *pool, const void *pointer, size_t bytes)
+static inline void vt_block_free(const char *pool, void *pointer, size_t bytes)
 {
 	if (vramtrace_block_free)
 		vramtrace_block_free(pool, pointer, bytes);

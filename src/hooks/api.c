@@ -77,13 +77,13 @@ static struct event_allocator allocator_of(const char *pool)
 	};
 }
 
-static bool is_told(const char *pool, const void *pointer)
+static bool is_told(const char *pool, void *pointer)
 {
 	return pool && pointer && session_is_on();
 }
 
 __attribute__((visibility("default"))) void vramtrace_block_alloc(
-	const char *pool, const void *pointer, size_t bytes)
+	const char *pool, void *pointer, size_t bytes)
 {
 	struct event_allocator allocator;
 	int saved = errno;
@@ -96,7 +96,7 @@ __attribute__((visibility("default"))) void vramtrace_block_alloc(
 }
 
 __attribute__((visibility("default"))) void vramtrace_block_free(
-	const char *pool, const void *pointer, size_t bytes)
+	const char *pool, void *pointer, size_t bytes)
 {
 	struct event_allocator allocator;
 	int saved = errno;

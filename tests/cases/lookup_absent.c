@@ -23,7 +23,9 @@ static void expect_absent(const char *how, const char *name, void *found)
 int main(void)
 {
 	static const char *const names[] = {"cuInit", "cuMemAlloc_v2", "cuGetProcAddress_v2",
-		"cuNoSuchFunction", "cudaMalloc", "cudaMemcpyAsync_ptsz", "cudaNoSuchFunction"};
+		"cuNoSuchFunction", "cudaMalloc", "cudaMemcpyAsync_ptsz", "cudaNoSuchFunction",
+		"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
+		"_ZN2at4cuda9CUDAGraphD1Ev"};
 	void *self = dlopen(NULL, RTLD_NOW), *libc = dlopen("libc.so.6", RTLD_NOW);
 
 	dlerror();
