@@ -1,6 +1,7 @@
 /*
- * An allocator of its own: one large piece from CUDA, of which the program hands out parts. From outside only the piece is seen.
- * Two calls of vramtrace.h, which do nothing without the recorder, tell who holds the parts:
+ * An allocator of its own: one large piece from CUDA, of which the program hands out parts. From
+ * outside only the piece is seen. Two calls of vramtrace.h, which do nothing without the recorder,
+ * tell who holds the parts:
  *
  *   vramtrace run -- arena-shared
  */

@@ -180,10 +180,10 @@ enum vt_event_action {
 };
 
 enum vt_graph_pool_action {
-	VT_GRAPH_POOL_BEGIN = 1,    /* a capture begins */
-	VT_GRAPH_POOL_END = 2,	    /* it ends */
-	VT_GRAPH_POOL_NAMED = 3,    /* after the call: which pool the graph has */
-	VT_GRAPH_POOL_RESET = 4,    /* the graph lets its pool go */
+	VT_GRAPH_POOL_BEGIN = 1, /* a capture begins */
+	VT_GRAPH_POOL_END = 2,	 /* it ends */
+	VT_GRAPH_POOL_NAMED = 3, /* after the call: which pool the graph has */
+	VT_GRAPH_POOL_RESET = 4, /* the graph lets its pool go */
 	VT_GRAPH_POOL_DESTROYED = 5,
 	VT_GRAPH_POOL_USER_MADE = 6, /* a pool of the program's own */
 	VT_GRAPH_POOL_USER_GONE = 7,

@@ -15,19 +15,16 @@ extern "C" {
 #endif
 
 /* Found by name; other languages may look them up with dlsym. Call the vt_ functions below. */
-__attribute__((weak)) void vramtrace_block_alloc(
-	const char *pool, void *pointer, size_t bytes);
-__attribute__((weak)) void vramtrace_block_free(
-	const char *pool, void *pointer, size_t bytes);
+__attribute__((weak)) void vramtrace_block_alloc(const char *pool, void *pointer, size_t bytes);
+__attribute__((weak)) void vramtrace_block_free(const char *pool, void *pointer, size_t bytes);
 
 /*
  * An allocator of the program's own takes large pieces of GPU memory and hands out parts of them:
  * reports then say who holds the parts, and not only who took the pieces.
  *
- *   pool     name of the allocator: equal texts are the same one, of which the first 63 bytes count;
- *            up to 255 are told apart
- *   pointer  first byte of the block; in memory that was obtained from CUDA
- *   bytes    its length; for a free it may be 0
+ *   pool     name of the allocator: equal texts are the same one, of which the first 63 bytes
+ * count; up to 255 are told apart pointer  first byte of the block; in memory that was obtained
+ * from CUDA bytes    its length; for a free it may be 0
  *
  * Call vt_block_alloc once the block is nobody else's, and vt_block_free while it still is, so that
  * the order of the two is that of the blocks' lives. Before the first CUDA call of the process

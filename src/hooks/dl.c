@@ -97,8 +97,8 @@ static bool is_own(const void *address)
 }
 
 /* This library exports names of the driver, the runtime and PyTorch also where none of these is
- * loaded, or none that the caller could see. A program that probes for one must not find it: its look-up is
- * answered as libc would, error text included. */
+ * loaded, or none that the caller could see. A program that probes for one must not find it: its
+ * look-up is answered as libc would, error text included. */
 static bool is_false_find(const char *name, const void *caller)
 {
 	return ((is_runtime_name(name) && runtime_has_row(name)) ||

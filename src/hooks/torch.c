@@ -346,8 +346,7 @@ static void note_stream(const struct event_allocator *allocator, uint64_t addres
 	atomic_store_explicit(last, n_changes, memory_order_relaxed);
 	if (!is_known() || !library.current_stream)
 		return;
-	event_block_stream(allocator, address,
-		library.current_stream((int8_t)allocator->device).id,
+	event_block_stream(allocator, address, library.current_stream((int8_t)allocator->device).id,
 		self.captured ? VT_STREAM_CAPTURED : 0);
 	self.captured = false;
 }
@@ -409,16 +408,16 @@ static void note_report(const void *pointer, int64_t bytes, const struct event_t
 	EXPORTED pass_function export;                                                             \
 	registers export(long object, long b, long c, long d, long e, long f)                      \
 	{                                                                                          \
-		pass_function *original = (pass_function *)original_of(ROW_##export,               \
-			(const void *)(export), __builtin_return_address(0));                      \
+		pass_function *original = (pass_function *)original_of(                            \
+			ROW_##export, (const void *)(export), __builtin_return_address(0));        \
 		registers result = 0;                                                              \
 		if (VT_GRAPH_POOL_##action != VT_GRAPH_POOL_NAMED)                                 \
 			note_pool(VT_GRAPH_POOL_##action, object, b, c);                           \
 		if (original)                                                                      \
 			result = original(object, b, c, d, e, f);                                  \
 		if (VT_GRAPH_POOL_##action == VT_GRAPH_POOL_NAMED)                                 \
-			note_pool(VT_GRAPH_POOL_NAMED, object, (long)result,                       \
-				(long)(result >> 64));                                             \
+			note_pool(                                                                 \
+				VT_GRAPH_POOL_NAMED, object, (long)result, (long)(result >> 64));  \
 		return result;                                                                     \
 	}
 
@@ -471,8 +470,7 @@ void torch_note_record(const void *event, const void *stream, const void *caller
 {
 	/* More than a block waits for: those are the allocator's own, the last ones. */
 	if (self.n_records == MAX_RECORDS) {
-		memmove(self.records, self.records + 1,
-			(MAX_RECORDS - 1) * sizeof(*self.records));
+		memmove(self.records, self.records + 1, (MAX_RECORDS - 1) * sizeof(*self.records));
 		self.n_records--;
 	}
 	self.records[self.n_records++] = (struct record){event, stream, caller, frame};

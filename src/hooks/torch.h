@@ -34,7 +34,8 @@ static inline bool torch_contains(const void *address)
 
 /* That library called the runtime, which succeeded: an event was recorded on a stream, from a place
  * and with a frame of the wrapper; */
-void torch_note_record(const void *event, const void *stream, const void *caller, const char *frame);
+void torch_note_record(
+	const void *event, const void *stream, const void *caller, const char *frame);
 /* an event is done with; */
 void torch_note_done(enum vt_event_action action, const void *event);
 /* the thread's capture mode was exchanged; */

@@ -88,9 +88,9 @@ static struct jumps jumps_of(const struct moment *moment, const struct event_all
 
 	if (!totals)
 		return (struct jumps){0, 0};
-	jumps.allocated = (int64_t)(totals->allocated_bytes - (uint64_t)bytes -
-				    atomic_load_explicit(
-					    &book->allocated_bytes, memory_order_relaxed));
+	jumps.allocated =
+		(int64_t)(totals->allocated_bytes - (uint64_t)bytes -
+			  atomic_load_explicit(&book->allocated_bytes, memory_order_relaxed));
 	jumps.reserved =
 		(int64_t)(totals->reserved_bytes -
 			  atomic_load_explicit(&book->reserved_bytes, memory_order_relaxed));
@@ -155,8 +155,8 @@ void event_block_free(const struct event_allocator *allocator, uint64_t address,
 	vt_put_block_free(moment.lane, &record);
 }
 
-void event_block_failure(const struct event_allocator *allocator, uint64_t bytes,
-	const struct event_totals *totals)
+void event_block_failure(
+	const struct event_allocator *allocator, uint64_t bytes, const struct event_totals *totals)
 {
 	struct moment moment = begin_of(allocator);
 	struct vt_rec_block_failure record;

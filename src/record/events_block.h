@@ -38,8 +38,8 @@ void event_block_free(const struct event_allocator *allocator, uint64_t address,
 	const struct event_totals *totals);
 
 /* A request was refused by the allocator itself. */
-void event_block_failure(const struct event_allocator *allocator, uint64_t bytes,
-	const struct event_totals *totals);
+void event_block_failure(
+	const struct event_allocator *allocator, uint64_t bytes, const struct event_totals *totals);
 
 /* The stream that memory of the driver, in which the block at address lies, is for; flags are
  * VT_STREAM_*. */

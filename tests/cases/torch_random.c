@@ -37,7 +37,8 @@ static struct {
 	__typeof__(&c10sim_set_limit) set_limit;
 	__typeof__(&c10sim_write_ledger) write_ledger;
 	void (*hold_events)(bool hold);
-	void (*capture_begin)(struct c10sim_graph *graph, uint64_t first, uint64_t second, int mode);
+	void (*capture_begin)(
+		struct c10sim_graph *graph, uint64_t first, uint64_t second, int mode);
 	void (*capture_end)(struct c10sim_graph *graph);
 	unsigned __int128 (*pool)(struct c10sim_graph *graph);
 	void (*graph_destroy)(struct c10sim_graph *graph);

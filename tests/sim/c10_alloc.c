@@ -25,8 +25,8 @@ static void report(struct c10_device_state *device, void *pointer, int64_t bytes
 	u64 allocated = device->allocated.current, reserved = device->reserved.current;
 
 	if (c10_settings()->names == NAMES_1_13)
-		_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE(pointer, bytes,
-			(int64_t)allocated, (int64_t)reserved, cuda_device(device));
+		_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE(
+			pointer, bytes, (int64_t)allocated, (int64_t)reserved, cuda_device(device));
 	else
 		_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
 			pointer, bytes, allocated, reserved, cuda_device(device));
@@ -37,8 +37,8 @@ static void report_refusal(struct c10_device_state *device, u64 bytes)
 	u64 allocated = device->allocated.current, reserved = device->reserved.current;
 
 	if (c10_settings()->names == NAMES_1_13)
-		_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE((int64_t)bytes,
-			(int64_t)allocated, (int64_t)reserved, cuda_device(device));
+		_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE(
+			(int64_t)bytes, (int64_t)allocated, (int64_t)reserved, cuda_device(device));
 	else if (c10_settings()->names == NAMES_NEXT)
 		_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE(
 			bytes, allocated, reserved, cuda_device(device));
@@ -134,8 +134,8 @@ static bool release_oversize(struct c10_pool *pool, int64_t stream, u64 bytes)
 	if (max_split == UINT64_MAX)
 		return false;
 	for (struct c10_block *b = pool->free; b; b = b->free_next)
-		if (b->stream == stream && !b->expandable && !c10_is_split(b) && b->bytes >= wanted &&
-			(!fit || b->bytes < fit->bytes))
+		if (b->stream == stream && !b->expandable && !c10_is_split(b) &&
+			b->bytes >= wanted && (!fit || b->bytes < fit->bytes))
 			fit = b;
 	if (fit) {
 		release_block(fit);
@@ -229,10 +229,10 @@ void *c10sim_alloc(size_t bytes, int device)
 	c10_device_use(device);
 	if (settings->async || settings->uncached) {
 		cudaError_t error =
-			settings->async ? cudaMallocAsync(&pointer, bytes,
-						  c10_stream_handle(device,
-							  c10_stream_current(device)))
-					: cudaMalloc(&pointer, bytes);
+			settings->async
+				? cudaMallocAsync(&pointer, bytes,
+					  c10_stream_handle(device, c10_stream_current(device)))
+				: cudaMalloc(&pointer, bytes);
 		return error ? NULL : pointer;
 	}
 	pthread_mutex_lock(&state->lock);

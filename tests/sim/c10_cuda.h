@@ -12,12 +12,12 @@
 #define KIB 1024ull
 #define MIB (1024 * KIB)
 
-#define MIN_BLOCK	512u
-#define SMALL_MOST	MIB	   /* largest request of the small pool */
-#define SMALL_SEGMENT	(2 * MIB)  /* what it takes segments of, and pages of expandable ones */
-#define LARGE_SEGMENT	(20 * MIB) /* the same of the large pool, for requests below LARGE_LEAST */
-#define LARGE_LEAST	(10 * MIB)
-#define SEGMENT_ROUND	(2 * MIB)
+#define MIN_BLOCK     512u
+#define SMALL_MOST    MIB	 /* largest request of the small pool */
+#define SMALL_SEGMENT (2 * MIB)	 /* what it takes segments of, and pages of expandable ones */
+#define LARGE_SEGMENT (20 * MIB) /* the same of the large pool, for requests below LARGE_LEAST */
+#define LARGE_LEAST   (10 * MIB)
+#define SEGMENT_ROUND (2 * MIB)
 
 typedef uint64_t u64;
 
@@ -29,9 +29,9 @@ struct c10_block {
 	int64_t stream;
 	char *pointer;
 	u64 bytes;
-	struct c10_block *prev, *next;	   /* in the segment */
+	struct c10_block *prev, *next;		 /* in the segment */
 	struct c10_block *free_prev, *free_next; /* in the pool's set of free or unmapped ones */
-	struct c10_expandable *expandable; /* NULL: a segment of cudaMalloc */
+	struct c10_expandable *expandable;	 /* NULL: a segment of cudaMalloc */
 	bool mapped;
 	bool allocated;
 	unsigned int n_events; /* it waits for */
@@ -84,7 +84,7 @@ struct c10_device_state {
 
 struct c10_settings {
 	bool expandable;
-	bool async;   /* backend:cudaMallocAsync */
+	bool async; /* backend:cudaMallocAsync */
 	bool uncached;
 	u64 max_split_bytes;
 	enum { NAMES_2, NAMES_1_13, NAMES_NEXT } names;

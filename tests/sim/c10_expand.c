@@ -21,7 +21,8 @@ static struct c10_block *segment_new(struct c10_pool *pool, int64_t stream)
 		abort();
 	segment->device = pool->device->ordinal;
 	segment->page_bytes = pool->small ? SMALL_SEGMENT : LARGE_SEGMENT;
-	segment->bytes = (total_bytes + total_bytes / 8) / segment->page_bytes * segment->page_bytes;
+	segment->bytes =
+		(total_bytes + total_bytes / 8) / segment->page_bytes * segment->page_bytes;
 	segment->handles = calloc(segment->bytes / segment->page_bytes, sizeof(*segment->handles));
 	if (!segment->handles || cuMemAddressReserve(&segment->base, segment->bytes, 0, 0, 0)) {
 		free(segment->handles);
@@ -70,8 +71,8 @@ static u64 page_of(const struct c10_expandable *segment, const char *pointer)
  * mapped is handed back. */
 static u64 map_range(struct c10_expandable *segment, const char *pointer, u64 bytes)
 {
-	const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, segment->device},
-		CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	const CUmemAccessDesc access = {
+		{CU_MEM_LOCATION_TYPE_DEVICE, segment->device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	u64 first = page_of(segment, pointer), n = 0;
 	const u64 wanted = (bytes + segment->page_bytes - 1) / segment->page_bytes;
 
@@ -98,8 +99,8 @@ static bool map_block(struct c10_block *block, u64 bytes)
 		return false;
 	c10_unmapped_remove(block);
 	if (mapped < block->bytes) {
-		struct c10_block *rest = c10_block_new(block->pool, block->stream,
-			block->pointer + mapped, block->bytes - mapped);
+		struct c10_block *rest = c10_block_new(
+			block->pool, block->stream, block->pointer + mapped, block->bytes - mapped);
 
 		rest->mapped = false;
 		rest->expandable = block->expandable;
@@ -125,7 +126,8 @@ static bool is_free(const struct c10_block *block)
 	return block && !block->allocated && !block->n_events;
 }
 
-/* Where free and unmapped blocks in a row have room: begins with a free block or an unmapped one. */
+/* Where free and unmapped blocks in a row have room: begins with a free block or an unmapped one.
+ */
 static struct c10_block *find_room(struct c10_pool *pool, int64_t stream, u64 bytes)
 {
 	struct c10_block *best = NULL;

@@ -34,8 +34,7 @@ void _ZN2at4cuda9CUDAGraph11capture_endEv(struct c10sim_graph *graph)
 {
 	cudaGraph_t captured;
 
-	if (cudaStreamEndCapture(
-		    c10sim_stream_handle(graph->device, graph->stream), &captured))
+	if (cudaStreamEndCapture(c10sim_stream_handle(graph->device, graph->stream), &captured))
 		abort();
 	graph->graph = captured;
 	c10sim_pool_end(graph->device, graph->pool);

@@ -60,9 +60,9 @@ static void put_segments(FILE *out, const struct list *list)
 				"%s{\"address\": %" PRIuPTR ", \"size\": %" PRIu64
 				", \"stream\": %" PRId64
 				", \"expandable\": %s, \"private\": %" PRIu64 ", \"blocks\": [",
-				i ? "]},\n" : "", (uintptr_t)block->pointer,
-				segment_bytes(list, i), block->stream,
-				block->expandable ? "true" : "false", block->pool->private_id);
+				i ? "]},\n" : "", (uintptr_t)block->pointer, segment_bytes(list, i),
+				block->stream, block->expandable ? "true" : "false",
+				block->pool->private_id);
 		fprintf(out, "%s[%" PRIuPTR ", %" PRIu64 ", \"%s\"]",
 			begins_segment(block) ? "" : ", ", (uintptr_t)block->pointer, block->bytes,
 			block->allocated  ? "active"

@@ -12,8 +12,8 @@ struct c10_device {
 };
 
 /* PyTorch 2.0 and later; 1.10 to 1.13. */
-void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void *pointer, int64_t bytes,
-	size_t allocated, size_t reserved, struct c10_device device);
+void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
+	void *pointer, int64_t bytes, size_t allocated, size_t reserved, struct c10_device device);
 void _ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE(void *pointer, int64_t bytes,
 	int64_t allocated, int64_t reserved, struct c10_device device);
 

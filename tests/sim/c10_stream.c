@@ -27,7 +27,7 @@ static void start(void)
 	split = strstr(conf, "max_split_size_mb:");
 	settings.max_split_bytes =
 		split ? strtoull(strchr(split, ':') + 1, NULL, 10) * MIB : UINT64_MAX;
-	settings.names = !names			 ? NAMES_2
+	settings.names = !names			  ? NAMES_2
 			 : !strcmp(names, "1.13") ? NAMES_1_13
 			 : !strcmp(names, "next") ? NAMES_NEXT
 						  : NAMES_2;

@@ -49,10 +49,9 @@ static void take(struct story *story, uint64_t address, uint64_t bytes, uint64_t
 
 static void drop(struct story *story, uint64_t address, uint64_t bytes)
 {
-	apply(story, (struct vt_record){.kind = VT_REC_block_free,
-			     .block_free = {.allocator_id = TORCH,
-				     .address = address,
-				     .bytes = bytes}});
+	apply(story,
+		(struct vt_record){.kind = VT_REC_block_free,
+			.block_free = {.allocator_id = TORCH, .address = address, .bytes = bytes}});
 }
 
 static void event(struct story *story, uint64_t action, uint64_t number, uint64_t address,
@@ -191,8 +190,8 @@ static void test_pending(void **state)
 	model_free(story.model);
 }
 
-/* What ends a wait beside a query: the event is recorded again or destroyed, the block is handed out
- * again, or the segment goes. */
+/* What ends a wait beside a query: the event is recorded again or destroyed, the block is handed
+ * out again, or the segment goes. */
 static void test_waits_end(void **state)
 {
 	struct story story = begin_torch();
@@ -235,7 +234,8 @@ static void test_chance(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < 3; i++) {
 		take(&story, SEGMENT + MIB + i * 4096, 4096, 2, 0);
-		event(&story, VT_EVENT_WAIT, 20 + i, SEGMENT + MIB + i * 4096, 0xbad, 64 + i / 2 * 8);
+		event(&story, VT_EVENT_WAIT, 20 + i, SEGMENT + MIB + i * 4096, 0xbad,
+			64 + i / 2 * 8);
 		drop(&story, SEGMENT + MIB + i * 4096, 4096);
 		assert_int_equal(allocator->pending.n_nodes, i == 2 ? 0 : i + 1);
 	}
@@ -266,8 +266,8 @@ static void map(struct story *story, uint64_t handle, uint64_t address, uint64_t
 
 static void unmap(struct story *story, uint64_t address, uint64_t bytes)
 {
-	apply(story, (struct vt_record){.kind = VT_REC_unmap,
-			     .unmap = {.address = address, .bytes = bytes}});
+	apply(story, (struct vt_record){
+			     .kind = VT_REC_unmap, .unmap = {.address = address, .bytes = bytes}});
 }
 
 static struct story begin_expandable(void)
@@ -445,9 +445,8 @@ static void test_refusals(void **state)
 
 	(void)state;
 	apply(&story, (struct vt_record){.kind = VT_REC_block_failure,
-			      .block_failure = {.allocator_id = TORCH,
-				      .bytes = 40 * PAGE,
-				      .stack_id = 5}});
+			      .block_failure = {
+				      .allocator_id = TORCH, .bytes = 40 * PAGE, .stack_id = 5}});
 	failure = story.model->failures;
 	assert_int_equal(failure->key.refusal, MODEL_REFUSED_BLOCK);
 	assert_int_equal(failure->key.device, 0);
@@ -468,8 +467,7 @@ static struct story begin_loaded(void)
 {
 	static const char path[] = "/x/torch/lib/libc10_cuda.so";
 	struct story story = begin(1);
-	struct vt_record record = {
-		.kind = VT_REC_module, .module = {.path = {path, strlen(path)}}};
+	struct vt_record record = {.kind = VT_REC_module, .module = {.path = {path, strlen(path)}}};
 
 	model_apply(story.model, &record);
 	return story;

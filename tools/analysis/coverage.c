@@ -30,7 +30,8 @@ static const char *why_no_blocks(const struct model *model)
 	if (uncached.bytes)
 		return "PyTorch's cache was off: each of its blocks is an allocation of the driver";
 	if (contains(settings_of(model), "backend:cudaMallocAsync"))
-		return "PyTorch's blocks come from the driver's pool (backend:cudaMallocAsync), and "
+		return "PyTorch's blocks come from the driver's pool (backend:cudaMallocAsync), "
+		       "and "
 		       "are seen there";
 	return "PyTorch reported no block: it used none, or another allocator was plugged into it";
 }
@@ -47,8 +48,9 @@ void torch_coverage_get(struct torch_coverage *coverage, const struct model *mod
 	if (!coverage->blocks)
 		limit(coverage, why_no_blocks(model));
 	if (model->host.kinds[VT_KIND_PINNED].n_allocs)
-		limit(coverage, "of the page-locked memory that PyTorch caches only what it has from the "
-				"driver is seen");
+		limit(coverage,
+			"of the page-locked memory that PyTorch caches only what it has from the "
+			"driver is seen");
 }
 
 struct vt_text torch_version(const struct model *model)

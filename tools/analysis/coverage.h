@@ -7,8 +7,8 @@
 #define COVERAGE_MAX_LIMITS 4u
 
 struct torch_coverage {
-	bool loaded;  /* PyTorch's CUDA libraries were mapped, or it reported */
-	bool blocks;  /* blocks were reported */
+	bool loaded; /* PyTorch's CUDA libraries were mapped, or it reported */
+	bool blocks; /* blocks were reported */
 	const char *limits[COVERAGE_MAX_LIMITS]; /* in words; constants */
 	size_t n_limits;
 };

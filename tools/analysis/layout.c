@@ -35,8 +35,8 @@ static void add_segment(struct layout *layout, const struct model *model,
 		last->bytes += segment->bytes;
 		return;
 	}
-	layout->segments = memory_grow(layout->segments, layout->n_segments,
-		&layout->segments_room, sizeof(*layout->segments));
+	layout->segments = memory_grow(layout->segments, layout->n_segments, &layout->segments_room,
+		sizeof(*layout->segments));
 	layout->segments[layout->n_segments++] = (struct layout_segment){
 		.address = segment->node.key,
 		.bytes = segment->bytes,

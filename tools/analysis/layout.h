@@ -1,7 +1,7 @@
 /*
- * How an allocator's memory is laid out: segments, and in each the ranges that are handed out, given
- * back but waiting for a stream, or free. Neighbouring pages of one expandable segment are one
- * segment here, as PyTorch's own snapshot has it.
+ * How an allocator's memory is laid out: segments, and in each the ranges that are handed out,
+ * given back but waiting for a stream, or free. Neighbouring pages of one expandable segment are
+ * one segment here, as PyTorch's own snapshot has it.
  */
 #ifndef VRAMTRACE_ANALYSIS_LAYOUT_H
 #define VRAMTRACE_ANALYSIS_LAYOUT_H
@@ -34,7 +34,8 @@ struct layout_segment {
 	size_t n_ranges;
 };
 
-/* All zero is an empty layout; release it with layout_release. Pieces are borrowed from the model. */
+/* All zero is an empty layout; release it with layout_release. Pieces are borrowed from the model.
+ */
 struct layout {
 	struct layout_segment *segments; /* by address */
 	size_t n_segments;

@@ -19,7 +19,7 @@ struct site_row {
 	enum site_level level;
 	uint64_t allocator_id; /* 0: of the driver */
 	uint64_t bytes;
-	uint64_t count; /* of SITE_IDLE: segments */
+	uint64_t count;	   /* of SITE_IDLE: segments */
 	uint64_t first_ns; /* first and last allocation of the site */
 	uint64_t last_ns;
 	size_t n_threads;

@@ -35,8 +35,8 @@ static void note_peak(struct model_peak *peak, uint64_t bytes, uint64_t time_ns)
 static void note_peaks(struct model_allocator *allocator, uint64_t time_ns)
 {
 	note_peak(&allocator->peak_live, allocator->live_bytes, time_ns);
-	note_peak(&allocator->peak_active, allocator->live_bytes + allocator->pending_bytes,
-		time_ns);
+	note_peak(
+		&allocator->peak_active, allocator->live_bytes + allocator->pending_bytes, time_ns);
 	note_peak(&allocator->peak_reserved, allocator->reserved_bytes, time_ns);
 	note_peak(&allocator->peak_split, allocator->split_bytes, time_ns);
 }
@@ -89,8 +89,7 @@ static void piece_book(struct model *model, struct model_allocator *allocator,
 	tree_insert(&allocator->live, &piece->node, given->address);
 	piece->bytes = given->bytes;
 	piece->time_ns = given->time_ns;
-	piece->segment =
-		segment_of(model, allocator, given->address, given->bytes, given->time_ns);
+	piece->segment = segment_of(model, allocator, given->address, given->bytes, given->time_ns);
 	allocator->live_bytes += piece->bytes;
 	allocator->n_allocs++;
 	allocator->alloc_bytes += piece->bytes;
@@ -102,8 +101,8 @@ static void piece_book(struct model *model, struct model_allocator *allocator,
 	holding = &allocator->holdings[piece->segment->holding];
 	hold(holding, piece->bytes);
 	ledger_note_peak(holding->device, given->time_ns);
-	piece->site = model_block_site_of(model, given->stack_id, holding->device, holding->kind,
-		allocator->allocator_id);
+	piece->site = model_block_site_of(
+		model, given->stack_id, holding->device, holding->kind, allocator->allocator_id);
 	site_add(piece->site, piece->bytes, &place);
 }
 
@@ -174,8 +173,8 @@ static void check(struct model_allocator *allocator, const struct told *told, ui
 		return;
 	allocated_differs = check->allocated_bytes != allocator->live_bytes;
 	reserved_differs = check->reserved_bytes != allocator->reserved_bytes;
-	if ((allocated_differs || reserved_differs) &&
-		!check->n_allocated_differ && !check->n_reserved_differ)
+	if ((allocated_differs || reserved_differs) && !check->n_allocated_differ &&
+		!check->n_reserved_differ)
 		check->first_ns = time_ns;
 	check->n_reports++;
 	check->n_allocated_differ += allocated_differs;
@@ -257,8 +256,8 @@ static void apply_stream(struct model *model, const struct vt_rec_block_stream *
 	struct model_piece *piece = piece_from(tree_find(&allocator->live, given->address));
 	struct model_segment *segment = piece ? piece->segment : NULL;
 
-	for (; segment && (segment == piece->segment ||
-				  segment->node.key - given->address < piece->bytes);
+	for (; segment &&
+		(segment == piece->segment || segment->node.key - given->address < piece->bytes);
 		segment = segment_from(tree_next(&allocator->segments, &segment->node))) {
 		if (segment->stream_known)
 			continue;

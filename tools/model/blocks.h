@@ -98,7 +98,8 @@ struct model_allocator {
 };
 
 /* The allocator with this id; NULL when none was seen. Borrowed. */
-const struct model_allocator *model_allocator_find(const struct model *model, uint64_t allocator_id);
+const struct model_allocator *model_allocator_find(
+	const struct model *model, uint64_t allocator_id);
 
 /* The tree's first, and the next one; NULL behind the last. */
 const struct model_segment *model_segment_first(const struct model_allocator *allocator);

@@ -20,10 +20,11 @@ void pieces_end_in(
 	struct model *model, struct model_allocator *allocator, uint64_t address, uint64_t bytes);
 
 /* The piece is free at last. */
-void piece_settle(struct model *model, struct model_allocator *allocator, struct model_piece *piece);
+void piece_settle(
+	struct model *model, struct model_allocator *allocator, struct model_piece *piece);
 
-/* A piece, or with NULL one that is not known, is given back by this thread: it waits for the events
- * that were recorded for it right before. Returns how many. */
+/* A piece, or with NULL one that is not known, is given back by this thread: it waits for the
+ * events that were recorded for it right before. Returns how many. */
 size_t waits_attach(struct model *model, struct model_allocator *allocator,
 	struct model_piece *piece, uint32_t tid);
 

@@ -94,8 +94,9 @@ struct model_device {
 	uint64_t small_array_bytes; /* of arrays that may share pages */
 	uint64_t tracked_bytes;	    /* the sum of held: all kinds, counted once; managed and shared
 				       never */
-	uint64_t block_bytes; /* of that, handed out by allocators, see blocks.h */
-	/* The peak: the most that was held; of moments with that, the one with the most handed out. */
+	uint64_t block_bytes;	    /* of that, handed out by allocators, see blocks.h */
+	/* The peak: the most that was held; of moments with that, the one with the most handed out.
+	 */
 	uint64_t peak_tracked_bytes;
 	uint64_t peak_block_bytes;
 	uint64_t peak_time_ns;
@@ -121,11 +122,12 @@ struct model_device {
 	uint64_t set_bytes;
 };
 
-/* A site is one stack, device and kind; and, of memory that an allocator hands out, the allocator. */
+/* A site is one stack, device and kind; and, of memory that an allocator hands out, the allocator.
+ */
 struct model_site_key {
 	uint64_t stack_id;
 	int32_t device;
-	uint32_t kind;	       /* enum vt_kind; of what an allocator hands out, that of its segment */
+	uint32_t kind; /* enum vt_kind; of what an allocator hands out, that of its segment */
 	uint64_t allocator_id; /* 0: memory of the driver */
 };
 

@@ -108,7 +108,7 @@ struct model *replay_take_model(struct replay *replay)
 struct visit {
 	const struct replay_moment *moments;
 	size_t n;
-	uint64_t *peaks; /* tracked bytes that moment i waits for, */
+	uint64_t *peaks;       /* tracked bytes that moment i waits for, */
 	uint64_t *block_peaks; /* and of them in blocks of allocators */
 	bool *done;
 	size_t n_waiting; /* moments before the end that are not done */

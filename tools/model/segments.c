@@ -14,8 +14,8 @@ static size_t holding_of(
 {
 	size_t i = 0;
 
-	while (i < allocator->n_holdings && (allocator->holdings[i].device != device ||
-						    allocator->holdings[i].kind != kind))
+	while (i < allocator->n_holdings &&
+		(allocator->holdings[i].device != device || allocator->holdings[i].kind != kind))
 		i++;
 	if (i < allocator->n_holdings)
 		return i;

@@ -99,8 +99,7 @@ static struct model_wait *wait_find(const struct model *model, uint64_t event)
 	return wait;
 }
 
-static void apply_wait(
-	struct model *model, const struct vt_rec_stream_event *given, uint32_t tid)
+static void apply_wait(struct model *model, const struct vt_rec_stream_event *given, uint32_t tid)
 {
 	struct model_wait *wait = wait_find(model, given->event);
 

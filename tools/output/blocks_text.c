@@ -60,7 +60,8 @@ static void put_allocator(const struct style *style, const struct model_allocato
 	}
 	if (allocator->reserved_bytes > used) {
 		line_begin(style, NULL, false);
-		fprintf(style->out, "%10s  not in use", format_bytes(allocator->reserved_bytes - used).text);
+		fprintf(style->out, "%10s  not in use",
+			format_bytes(allocator->reserved_bytes - used).text);
 		if (allocator->split_bytes)
 			fprintf(style->out, ", %s of it in segments that are",
 				format_bytes(allocator->split_bytes).text);
@@ -89,8 +90,8 @@ static void put_line(const struct style *style, const char **heading, const char
 	*heading = NULL;
 }
 
-static void put_check(const struct style *style, const struct model_allocator *allocator,
-	const char **heading)
+static void put_check(
+	const struct style *style, const struct model_allocator *allocator, const char **heading)
 {
 	const struct model_check *check = &allocator->check;
 	uint64_t n = check->n_allocated_differ > check->n_reserved_differ
@@ -102,7 +103,8 @@ static void put_check(const struct style *style, const struct model_allocator *a
 	line_begin(style, *heading, true);
 	put_name(style, allocator);
 	fprintf(style->out,
-		": the sums it passes differ from those of its blocks in %s of %s reports, first at %s\n",
+		": the sums it passes differ from those of its blocks in %s of %s reports, first "
+		"at %s\n",
 		format_count(n).text, format_count(check->n_reports).text,
 		format_moment(check->first_ns).text);
 	*heading = NULL;

@@ -153,9 +153,8 @@ static void put_quoted(FILE *out, struct vt_text text)
 
 static bool shown_in_hex(const struct vt_field *field)
 {
-	static const char *const names[] = {
-		"stream", "pool", "handle", "graph", "exec", "context_id", "bias", "start", "end",
-		"event", "caller", "object"};
+	static const char *const names[] = {"stream", "pool", "handle", "graph", "exec",
+		"context_id", "bias", "start", "end", "event", "caller", "object"};
 
 	if (field->type == VT_FIELD_ADDR)
 		return true;

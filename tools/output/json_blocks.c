@@ -34,8 +34,7 @@ static void put_layout(
 		put_stream(json, segment);
 		json_open(json, "blocks", '[');
 		for (size_t k = 0; k < segment->n_ranges; k++) {
-			const struct layout_range *range =
-				&layout.ranges[segment->first_range + k];
+			const struct layout_range *range = &layout.ranges[segment->first_range + k];
 
 			json_open(json, NULL, '{');
 			json_hex(json, "address", range->address);
@@ -61,8 +60,8 @@ static void put_checks(struct json *json, const struct model_check *check)
 	json_number(json, "reports", check->n_reports);
 	json_number(json, "allocated_differ", check->n_allocated_differ);
 	json_number(json, "reserved_differ", check->n_reserved_differ);
-	json_number_or_null(json, "first_ns",
-		check->n_allocated_differ || check->n_reserved_differ, check->first_ns);
+	json_number_or_null(json, "first_ns", check->n_allocated_differ || check->n_reserved_differ,
+		check->first_ns);
 	json_close(json, '}');
 }
 
@@ -108,8 +107,7 @@ static void put_allocator(struct json *json, const struct report_trace *trace, s
 	json_close(json, '}');
 }
 
-static void put_all(
-	struct json *json, const struct report_trace *traces, size_t n, bool torch)
+static void put_all(struct json *json, const struct report_trace *traces, size_t n, bool torch)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct model *model = traces[i].overview->replay->model;

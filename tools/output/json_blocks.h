@@ -1,5 +1,5 @@
-/* The JSON's `torch`, `allocators` and `coverage.torch`: allocators that hand out parts of what they
- * have from the driver. */
+/* The JSON's `torch`, `allocators` and `coverage.torch`: allocators that hand out parts of what
+ * they have from the driver. */
 #ifndef VRAMTRACE_OUTPUT_JSON_BLOCKS_H
 #define VRAMTRACE_OUTPUT_JSON_BLOCKS_H
 

@@ -48,9 +48,8 @@ void line_put_groups(const struct style *style, const struct site_groups *groups
 		fputs("  ", style->out);
 		style_put_cut(style, group->label, columns + 14 - owner_columns, true);
 		fprintf(style->out, "%7s %s", format_count(group->count).text,
-			group->level == SITE_IDLE
-				? line_plural(group->count, "segment", "segments")
-				: line_plural(group->count, "block", "blocks"));
+			group->level == SITE_IDLE ? line_plural(group->count, "segment", "segments")
+						  : line_plural(group->count, "block", "blocks"));
 		if (group->kind != VT_KIND_LINEAR)
 			fprintf(style->out, ", %s", model_kind_name(group->kind));
 		fputc('\n', style->out);

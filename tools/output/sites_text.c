@@ -52,7 +52,8 @@ static void put_row(
 		fprintf(style->out, " by %zu threads", row->n_threads);
 	fputc('\n', style->out);
 	if (row->level == SITE_IDLE)
-		fprintf(style->out, "%*skept by the allocator, in no block\n", (int)STACK_INDENT, "");
+		fprintf(style->out, "%*skept by the allocator, in no block\n", (int)STACK_INDENT,
+			"");
 	else
 		stack_put(style, source, row->stack_id, STACK_INDENT);
 	fputc('\n', style->out);

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""
+PyTorch's blocks on a real GPU: sums, peaks, and every segment and block at the end against PyTorch's own statistics and snapshot,
+for models and settings; and what recording costs beside PyTorch's own memory history. Environment as main_job.py, and
+  ROUNDS   how often each way of recording is timed (default 5, 0: not)
+Exit 77 without a GPU or PyTorch.
+"""
+import json
+import os
+import pathlib
+import statistics
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import main_job as job  # noqa: E402
+
+# Bytes allocated and reserved once the model is on the device, as published and measured.
+PUBLISHED = {"resnet18": [46861312, 67108864], "resnet50": [102475264, 123731968]}
+STATES = {"active_allocated": "active", "active_pending_free": "pending", "inactive": "inactive"}
+
+
+def compare_sums(name, device, stats):
+    """The row's `got`: what differs."""
+    wrong = []
+    for key in ("allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes"):
+        for seen, when in ((device[key], "current"), (device["peak_" + key], "peak")):
+            truth = stats[f"{key}.all.{when}"]
+            if seen != truth:
+                wrong.append(f"{key} {when}: {seen} is {truth}")
+    for seen, key in (("allocations", "allocation.all.allocated"), ("frees", "allocation.all.freed"), ("refused", "num_ooms")):
+        if device[seen] != stats[key]:
+            wrong.append(f"{seen}: {device[seen]} is {stats[key]}")
+    check = device["self_check"]
+    if not check or check["allocated_differ"] or check["reserved_differ"]:
+        wrong.append(f"self-check {check}")
+    for key in ("outside_bytes", "unknown_frees", "missed_frees", "lost_blocks"):
+        if device[key]:
+            wrong.append(f"{key} {device[key]}")
+    return wrong
+
+
+def compare_layout(device, snapshot):
+    true = sorted((s["address"], s["size"], s["expandable"]) for s in snapshot)
+    told = [(int(s["address"], 16), s["size"], s["expandable"]) for s in device["segment_list"]]
+    wrong = [f"segment {s}: only the trace" for s in told if s not in true] + [f"segment {s}: only PyTorch" for s in true if s not in told]
+    blocks = {s["address"]: [(a, n, STATES.get(state, state)) for a, n, state in s["blocks"]] for s in snapshot}
+    for segment in device["segment_list"]:
+        address = int(segment["address"], 16)
+        told = [(int(b["address"], 16), b["size"], b["state"]) for b in segment["blocks"]]
+        differ = set(told) ^ set(blocks.get(address, told))
+        if differ:
+            wrong.append(f"segment {address:#x}: {sorted(differ)[:4]}")
+    # Streams have other names here and there, but one for one.
+    streams = {s["address"]: s["stream"] for s in snapshot}
+    pairs = {(s["stream"], streams.get(int(s["address"], 16))) for s in device["segment_list"]}
+    if len(pairs) != len({p[0] for p in pairs}) or len(pairs) != len({p[1] for p in pairs}) or any(p[0] is None for p in pairs):
+        wrong.append(f"streams {pairs}")
+    private = {s["address"] for s in snapshot if tuple(s["pool"]) != (0, 0)}
+    captured = {int(s["address"], 16) for s in device["segment_list"] if s["captured"]}
+    if not any(s["expandable"] for s in snapshot) and private != captured:
+        wrong.append(f"captured {len(captured)} segments, {len(private)} in pools of graphs")
+    return wrong
+
+
+def run_one(workload, conf="", **more):
+    name = "blocks-" + workload + ("-" + conf.replace(":", "-") if conf else "") + "".join("-" + k.lower() for k in more)
+    trace, out = job.OUT / f"{name}.vt", job.OUT / f"{name}-truth.json"
+    if conf:
+        more["PYTORCH_CUDA_ALLOC_CONF"] = conf
+    done = job.run([sys.executable, job.WORK / "torch_blocks_run.py", workload, out], trace, **more)
+    result = job.report(trace)
+    if done.returncode or not result or not out.exists():
+        job.check(f"{name}: exit status", done.returncode, 0, False)
+        print(done.stderr[-1500:])
+        return name, None, None
+    return name, result, json.loads(out.read_text())
+
+
+def check_one(workload, conf=""):
+    name, result, truth = run_one(workload, conf)
+    if not result:
+        return
+    device, = result["torch"]["devices"]
+    stats = truth["stats"]
+    wrong = compare_sums(name, device, stats)
+    job.check(f"{name}: sums and peaks, {device['allocations']} blocks", wrong or "equal", "equal")
+    wrong = compare_layout(device, truth["snapshot"])
+    n_blocks = sum(len(s["blocks"]) for s in truth["snapshot"])
+    job.check(f"{name}: {len(truth['snapshot'])} segments, {n_blocks} blocks", wrong[:3] or "equal", "equal")
+    rows = sum(r["bytes"] for r in result["leaks"] if r["allocator"] == "torch")
+    job.check(f"{name}: rows of blocks and the rest = reserved", rows, stats["reserved_bytes.all.current"])
+    print(f"       allocated {device['allocated_bytes']:,} (peak {device['peak_allocated_bytes']:,}), reserved "
+          f"{device['reserved_bytes']:,} (peak {device['peak_reserved_bytes']:,}), inactive split "
+          f"{device['inactive_split_bytes']:,}, pending {device['pending_bytes']:,}, PyTorch {device['version']}")
+    if workload in PUBLISHED and not conf:
+        job.check(f"{name}: allocated and reserved after the move", truth["after_move"], PUBLISHED[workload])
+    if workload == "streams":
+        job.check(f"{name}: blocks that wait for the other stream", device["pending_blocks"], 5)
+    if workload == "refused":
+        job.check(f"{name}: refusals", device["refused"], 2)
+
+
+def check_models():
+    for workload in ("resnet18", "resnet50", "gpt2", "transformer", "streams", "threads", "graph", "refused"):
+        check_one(workload)
+
+
+def check_settings():
+    for conf in ("expandable_segments:True", "max_split_size_mb:64"):
+        for workload in ("transformer", "gpt2", "streams", "graph"):
+            check_one(workload, conf)
+
+
+def check_not_seen():
+    name, result, truth = run_one("transformer", "backend:cudaMallocAsync")
+    if result:
+        coverage = result["coverage"]["torch"]
+        job.check(f"{name}: says that blocks are not seen", (coverage["blocks"], "cudaMallocAsync" in coverage["limits"][0]),
+                  (False, True))
+        pool = result["devices"][0]["kinds"]["pool"]["live_bytes"]
+        job.check(f"{name}: pool bytes = allocated", pool, truth["stats"]["allocated_bytes.all.current"])
+    name, result, truth = run_one("transformer", PYTORCH_NO_CUDA_MEMORY_CACHING="1")
+    if result:
+        coverage = result["coverage"]["torch"]
+        job.check(f"{name}: says that blocks are not seen", (coverage["blocks"], "cache was off" in coverage["limits"][0]), (False, True))
+        linear = result["devices"][0]["kinds"]["linear"]
+        job.check(f"{name}: allocations of the driver", linear["allocations"], "> 1000", linear["allocations"] > 1000)
+
+
+def report_cost():
+    """Ratios to read, not checks."""
+    ways = {"bare": ("none", None, {}), "preload, layers driver": ("none", "d", {"VRAMTRACE_LAYERS": "driver"}),
+            "preload, no stacks": ("none", "n", {"VRAMTRACE_STACK": "none"}), "preload": ("none", "p", {}),
+            "PyTorch's history, python": ("python", None, {}), "PyTorch's history, all": ("all", None, {})}
+    times = {name: {"pair_ns": [], "step_ns": []} for name in ways}
+    for round in range(int(os.environ.get("ROUNDS", "5"))):
+        for name, (history, suffix, more) in ways.items():
+            trace = job.OUT / f"cost-{suffix}-{round}.vt" if suffix else None
+            done = job.run([sys.executable, job.WORK / "torch_cost.py", history], trace, **more)
+            if done.returncode:
+                print(f"      {name}: {done.stderr[-500:]}")
+                continue
+            for key, value in json.loads(done.stdout.splitlines()[-1]).items():
+                times[name][key].append(value)
+            if trace:
+                trace.unlink(missing_ok=True)
+    for name, each in times.items():
+        if each["pair_ns"]:
+            pair, step = (statistics.median(each[k]) for k in ("pair_ns", "step_ns"))
+            bare = [statistics.median(times["bare"][k]) for k in ("pair_ns", "step_ns")]
+            print(f"      {name:<28} torch.empty + del {pair / 1e3:7.2f} us, x {pair / bare[0]:5.2f}    training step "
+                  f"{step / 1e6:7.3f} ms, x {step / bare[1]:5.3f}")
+
+
+if __name__ == "__main__":
+    if job.run([sys.executable, "-c", "import torch"]).returncode:
+        print("no PyTorch here")
+        sys.exit(77)
+    sys.exit(job.main((check_models, check_settings, check_not_seen, report_cost)))
