@@ -278,7 +278,6 @@ $(bench_libs): $(BUILD)/bench/%.so: $(BUILD)/tests/bench/lib/%.o
 	$(call say,LD,$@)$(link_program) -shared -lcuda -ldl
 
 $(cases): $(BUILD)/cases/%: $(BUILD)/tests/cases/%.o
-$(filter $(BUILD)/cases/torch_% $(BUILD)/bench/block_path,$(cases) $(benches)): LDFLAGS += -Wl,-rpath,'$$ORIGIN/../sim/torch/lib'
 $(benches): $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o
 $(cases) $(benches):
 	@mkdir -p $(@D)

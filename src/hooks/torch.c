@@ -310,7 +310,7 @@ static struct event_allocator allocator_of(struct torch_device device)
 
 /* --- Reports ---------------------------------------------------------------------------------- */
 
-/* Frames of stack are smaller than this. */
+/* The two are closer than this in the stack, on either side. */
 #define MAX_DISTANCE 4096u
 
 /* The allocator records events for a block right before it reports that the block is free: from the
@@ -321,7 +321,8 @@ static void note_waits(uint64_t address, const char *frame)
 	for (unsigned int i = 0; i < self.n_records && self.n_calls == session_thread.n_calls;
 		i++) {
 		const struct record *record = &self.records[i];
-		uintptr_t distance = (uintptr_t)frame - (uintptr_t)record->frame;
+		uintptr_t distance =
+			(uintptr_t)frame - (uintptr_t)record->frame + MAX_DISTANCE;
 		struct event_wait wait = {
 			.event = (uintptr_t)record->event,
 			.stream = (uintptr_t)record->stream,
@@ -330,7 +331,7 @@ static void note_waits(uint64_t address, const char *frame)
 			.distance = distance,
 		};
 
-		if (distance < MAX_DISTANCE)
+		if (distance < 2 * MAX_DISTANCE)
 			event_block_wait(&wait);
 	}
 }

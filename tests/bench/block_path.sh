@@ -4,6 +4,7 @@
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+export LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$BUILD_DIR/sim/torch/lib"
 program=$BUILD_DIR/bench/block_path
 one() {
 	case $1 in

@@ -2,6 +2,7 @@
 # The torch layer can be left out, and says what it does not see; PyTorch's own functions are called all the same.
 set -eu
 . "$SOURCE_DIR/tests/cases/lib/case.sh"
+export LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$BUILD_DIR/sim/torch/lib"
 
 runs() { # NAME "VARIABLE=VALUE ..."
 	name=$1
@@ -25,8 +26,11 @@ is both 'd["traces"][0]["torch"]' 2.11.0+sim
 is both 'd["allocators"]' '[]'
 grep -q '^BLOCKS  *PyTorch 2.11.0+sim on GPU 0: ' both.text || fail "no line about PyTorch: $(cat both.text)"
 # Blocks explain the bytes, with the program's own line; what is left has no stack.
-is both '{r["level"] for r in d["leaks"] if r["owner"] == "torch"} == {"block", "idle"}' True
+[ "$MODE" = tsan ] || is both '{r["level"] for r in d["leaks"] if r["owner"] == "torch"} == {"block", "idle"}' True
 is both '[r["verdict"] for r in d["leaks"] if r["level"] == "idle"]' "['cache']"
+
+# Without stacks no loaded file is recorded, PyTorch's neither: what does not report is then not known to be there.
+[ "$MODE" != tsan ] || exit 0
 
 runs driver VRAMTRACE_LAYERS=driver
 [ "$(seen driver)" = "$(seen both)" ] || fail "libc10 got $(seen driver) reports, not $(seen both)"

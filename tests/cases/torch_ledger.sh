@@ -5,6 +5,7 @@
 # At every step: a run that is stopped is the beginning of one that is not, and each is compared in the end.
 set -eu
 . "$SOURCE_DIR/tests/cases/lib/case.sh"
+export LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$BUILD_DIR/sim/torch/lib"
 
 ops=20000
 case $MODE in
@@ -48,5 +49,5 @@ at=1
 while [ $at -lt $ops ]; do
 	check step-$at '' --ops $ops --seed 11 --stop $at
 	check step-expand-$at $expand --ops $ops --seed 11 --stop $at
-	at=$((at + at / 2 + 1))
+	at=$((2 * at + 1))
 done

@@ -98,10 +98,26 @@ static void release_block(struct c10_block *block)
 	free(block);
 }
 
+/* Gives back pages of one free block. False: no block has any. */
+static bool unmap_one(struct c10_pool *pool)
+{
+	u64 reserved = pool->device->reserved.current;
+	struct c10_block *next;
+
+	for (struct c10_block *block = pool->free; block; block = next) {
+		next = block->free_next;
+		if (!block->expandable)
+			continue;
+		c10_unmap(block);
+		if (pool->device->reserved.current != reserved)
+			return true;
+	}
+	return false;
+}
+
 static void release_pool(struct c10_pool *pool)
 {
 	struct c10_block *next;
-	bool again = true;
 
 	for (struct c10_block *block = pool->free; block; block = next) {
 		next = block->free_next;
@@ -109,18 +125,8 @@ static void release_pool(struct c10_pool *pool)
 			release_block(block);
 	}
 	/* Unmapping changes the set: what has no whole page left stays in it. */
-	while (again) {
-		again = false;
-		for (struct c10_block *block = pool->free; block && !again;
-			block = block->free_next) {
-			u64 reserved = pool->device->reserved.current;
-
-			if (!block->expandable)
-				continue;
-			c10_unmap(block);
-			again = pool->device->reserved.current != reserved;
-		}
-	}
+	while (unmap_one(pool))
+		;
 }
 
 /* For requests that max_split_size keeps apart: one that is large enough, else the largest ones

@@ -260,6 +260,13 @@ static void event_keep(struct c10_device_state *device, cudaEvent_t event)
 		cudaEventDestroy(event);
 }
 
+static bool record(cudaEvent_t event, cudaStream_t stream)
+{
+	return !(c10_settings()->names == NAMES_1_13
+			 ? cudaEventRecord(event, stream)
+			 : cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault));
+}
+
 /* One event on each stream that uses the block. */
 static void record_events(struct c10_block *block)
 {
@@ -276,7 +283,7 @@ static void record_events(struct c10_block *block)
 		wait->event = event_take(device);
 		wait->stream = stream;
 		wait->block = block;
-		if (cudaEventRecord(wait->event, c10_stream_handle(device->ordinal, stream)))
+		if (!record(wait->event, c10_stream_handle(device->ordinal, stream)))
 			abort();
 		*device->last_wait = wait;
 		device->last_wait = &wait->next;

@@ -102,6 +102,17 @@ cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream)
 	return RT_CALL(cuEventRecord_pt, event, stream);
 }
 
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags)
+{
+	return RT_CALL(cuEventRecordWithFlags, event, stream, flags);
+}
+
+cudaError_t cudaEventRecordWithFlags_ptsz(
+	cudaEvent_t event, cudaStream_t stream, unsigned int flags)
+{
+	return RT_CALL(cuEventRecordWithFlags_pt, event, stream, flags);
+}
+
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	return RT_CALL(cuEventQuery, event);

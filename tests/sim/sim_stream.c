@@ -461,6 +461,18 @@ CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 	return SIM_CALL(NEED_CONTEXT, event_record(hEvent, hStream));
 }
 
+CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
+{
+	(void)flags;
+	return SIM_CALL(NEED_CONTEXT, event_record(hEvent, hStream));
+}
+
+CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags)
+{
+	(void)flags;
+	return SIM_CALL(NEED_CONTEXT, event_record(hEvent, hStream));
+}
+
 CUresult cuEventQuery(CUevent hEvent)
 {
 	return SIM_CALL(NEED_CONTEXT, event_wait(ctx, hEvent, false));
