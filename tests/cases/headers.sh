@@ -34,7 +34,7 @@ for folder in build/cuda/include /usr/local/cuda*/include /opt/cuda/include /usr
 		continue
 	fi
 	syntax "$folder" -fvisibility=hidden -Wshadow -Wconversion src/hooks/*.c
-	syntax "$folder" -Itests/sim tests/sim/sim_*.c tests/sim/cudart_*.c tests/sim/nvml_*.c
+	syntax "$folder" -Itests/sim tests/sim/sim_*.c tests/sim/cudart_*.c tests/sim/nvml_*.c tests/sim/c10_*.c
 	n=$((n + 1))
 done
 if [ $n -eq 0 ]; then
