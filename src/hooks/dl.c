@@ -9,7 +9,7 @@
 #include "elf/object.h"
 #include "hooks/driver.h"
 #include "hooks/runtime.h"
-#include "hooks/torch.h"
+#include "hooks/torch_find.h"
 #include "record/modules.h"
 #include "record/notes.h"
 #include "record/options.h"

@@ -1,15 +1,10 @@
 #include "hooks/torch.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <link.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "hooks/contexts.h"
-#include "record/modules.h"
-#include "elf/object.h"
+#include "hooks/torch_find.h"
 #include "record/events.h"
 #include "record/events_block.h"
 #include "record/notes.h"
@@ -31,26 +26,11 @@ struct torch_stream {
 };
 typedef struct torch_stream current_stream_function(int8_t device);
 
-enum torch_row {
-#define ROW(export) ROW_##export,
-#include "hooks/torch.def"
-	N_ROWS
-};
-
-static const char *const names[] = {
-#define ROW(export) #export,
-#include "hooks/torch.def"
-};
-
 struct torch_code torch_code;
 
-/* The library of the allocator; what is read from it is written once, before `known`. */
-static struct {
-	_Atomic int state; /* 0: not looked at, 1: being read, 2: known */
-	current_stream_function *current_stream;
-	char path[4096];
-	char version[64];
-} library;
+/* The library of the allocator; written once, before it is known. */
+static struct torch_library library;
+static _Atomic int library_state; /* 0: not looked at, 1: being read, 2: known */
 
 /* What one thread keeps between the allocator's calls. */
 #define MAX_RECORDS 16u
@@ -72,221 +52,28 @@ static __thread struct {
 /* events_n_changes() at the last report of each device. */
 static _Atomic uint64_t n_changes_at[INT8_MAX + 1];
 
-bool torch_has_row(const char *name)
-{
-	for (size_t i = 0; i < N_ROWS; i++)
-		if (!strcmp(names[i], name))
-			return true;
-	return false;
-}
-
-/* --- Where functions are ---------------------------------------------------------------------- */
-
-static bool contains(const struct dl_phdr_info *info, uintptr_t address, uintptr_t *end)
-{
-	bool inside = false;
-
-	*end = 0;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-		uintptr_t start = info->dlpi_addr + header->p_vaddr;
-
-		if (header->p_type != PT_LOAD)
-			continue;
-		inside = inside || address - start < header->p_memsz;
-		if (start + header->p_memsz > *end)
-			*end = start + header->p_memsz;
-	}
-	return inside;
-}
-
-static bool read_symbols(const struct dl_phdr_info *info, struct object *object)
-{
-	struct link_map map = {.l_addr = info->dlpi_addr};
-
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			map.l_ld = (ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-	return map.l_ld && object_read(&map, object);
-}
-
-static size_t folder_bytes(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? (size_t)(slash - path) + 1 : 0;
-}
-
-/* Looks for the definition of name beside the caller's file, else for the first. */
-struct search {
-	const char *name;
-	const void *caller;
-	const void *own;
-	const char *caller_path; /* NULL: not met yet */
-	const char *found_path;
-	void *found;
-};
-
-static bool is_beside(const struct search *search, const char *path)
-{
-	size_t bytes = folder_bytes(path);
-
-	return search->caller_path && bytes == folder_bytes(search->caller_path) &&
-	       !memcmp(path, search->caller_path, bytes);
-}
-
-static int look_for_caller(struct dl_phdr_info *info, size_t size, void *data)
-{
-	struct search *search = data;
-	uintptr_t end;
-
-	(void)size;
-	if (!contains(info, (uintptr_t)search->caller, &end))
-		return 0;
-	search->caller_path = info->dlpi_name;
-	return 1;
-}
-
-static int look_for_definition(struct dl_phdr_info *info, size_t size, void *data)
-{
-	struct search *search = data;
-	struct object object;
-	void *found = NULL;
-
-	(void)size;
-	if (read_symbols(info, &object))
-		found = object_find(&object, search->name, STT_FUNC, NULL);
-	if (!found || found == search->own)
-		return 0;
-	if (!search->found || is_beside(search, info->dlpi_name))
-		search->found = found;
-	return is_beside(search, info->dlpi_name);
-}
-
-/* What was found for the pages of a few callers; see runtime.c. A key is 0 while it is written. */
-#define N_WAYS 4u
-
-static struct kept {
-	_Atomic uint64_t key;
-	_Atomic uintptr_t original;
-} kept[N_ROWS][N_WAYS];
-
-static uint64_t key_of(const void *caller)
-{
-	return ((uint64_t)(uintptr_t)caller >> 12 << 24) | (atomic_load_explicit(&modules_n_opened, memory_order_acquire) & 0xffffff);
-}
-
-static void keep(enum torch_row row, uint64_t key, void *original)
-{
-	struct kept *way = &kept[row][(key >> 24) % N_WAYS];
-	uint64_t old = atomic_load_explicit(&way->key, memory_order_relaxed);
-
-	if (!old && atomic_load_explicit(&way->original, memory_order_relaxed))
-		return; /* somebody else is at it */
-	if (!atomic_compare_exchange_strong(&way->key, &old, 0))
-		return;
-	atomic_store_explicit(&way->original, (uintptr_t)original, memory_order_release);
-	atomic_store_explicit(&way->key, key, memory_order_release);
-}
-
-/* The function that the code around caller would have called, NULL: there is none. The list of
- * objects is walked with a lock of the loader's that is never held over anything else; dlsym and
- * dlopen would wait for constructors. */
-static void *original_of(enum torch_row row, const void *own, const void *caller)
-{
-	struct search search = {.name = names[row], .caller = caller, .own = own};
-	uint64_t key = key_of(caller);
-	struct kept *way = &kept[row][(key >> 24) % N_WAYS];
-	uintptr_t original;
-
-	if (atomic_load_explicit(&way->key, memory_order_acquire) == key) {
-		original = atomic_load_explicit(&way->original, memory_order_acquire);
-		if (atomic_load_explicit(&way->key, memory_order_relaxed) == key)
-			return original == (uintptr_t)own ? NULL : (void *)original;
-	}
-	dl_iterate_phdr(look_for_caller, &search);
-	dl_iterate_phdr(look_for_definition, &search);
-	keep(row, key, search.found ? search.found : (void *)(uintptr_t)own);
-	return search.found;
-}
-
-/* --- Who reports ------------------------------------------------------------------------------ */
-
-static int look_at_library(struct dl_phdr_info *info, size_t size, void *data)
-{
-	static const char name[] = "_ZN3c104cuda20getCurrentCUDAStreamEa";
-	const uintptr_t *address = data;
-	struct object object;
-	uintptr_t end;
-
-	(void)size;
-	if (!contains(info, *address, &end))
-		return 0;
-	strncpy(library.path, info->dlpi_name, sizeof(library.path) - 1);
-	if (read_symbols(info, &object))
-		library.current_stream = (current_stream_function *)object_find(
-			&object, name, STT_FUNC, NULL);
-	atomic_store_explicit(&torch_code.end, end, memory_order_relaxed);
-	atomic_store_explicit(&torch_code.start, info->dlpi_addr, memory_order_relaxed);
-	return 1;
-}
-
-/* The text between quotes behind the first `=` of a line that begins with __version__; a file with
- * nothing but the version is one, too. */
-static void take_version(const char *text)
-{
-	const char *at = strstr(text, "__version__ = '");
-	size_t bytes;
-
-	at = at ? at + strlen("__version__ = '") : text;
-	bytes = strcspn(at, "'\n");
-	if (bytes < sizeof(library.version))
-		memcpy(library.version, at, bytes);
-}
-
-/* Beside the folder of PyTorch's libraries: version.py of the Python package, build-version of the
- * C++ one. */
-static void read_version(void)
-{
-	static const char *const files[] = {"../version.py", "../build-version"};
-	char path[sizeof(library.path) + 32], text[1024];
-
-	for (size_t i = 0; i < sizeof(files) / sizeof(*files) && !*library.version; i++) {
-		ssize_t n;
-		int fd;
-
-		snprintf(path, sizeof(path), "%.*s%s", (int)folder_bytes(library.path),
-			library.path, files[i]);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
-			continue;
-		n = read(fd, text, sizeof(text) - 1);
-		close(fd);
-		text[n > 0 ? n : 0] = '\0';
-		take_version(text);
-	}
-}
-
 /* At the first report for a CUDA device. */
 static void learn(const void *caller)
 {
-	uintptr_t address = (uintptr_t)caller;
 	int untouched = 0;
 
-	if (atomic_load_explicit(&library.state, memory_order_acquire) ||
-		!atomic_compare_exchange_strong(&library.state, &untouched, 1))
+	if (atomic_load_explicit(&library_state, memory_order_acquire) ||
+		!atomic_compare_exchange_strong(&library_state, &untouched, 1))
 		return;
-	dl_iterate_phdr(look_at_library, &address);
-	read_version();
-	/* Before 1.13 the number of a stream was shorter. */
-	if (library.version[0] < '2' || library.version[0] > '9' || library.version[1] != '.')
-		library.current_stream = NULL;
-	atomic_store_explicit(&library.state, 2, memory_order_release);
+	torch_library_read(&library, caller);
+	atomic_store_explicit(&torch_code.start, library.start, memory_order_relaxed);
+	atomic_store_explicit(&torch_code.bytes, library.end - library.start, memory_order_release);
+	atomic_store_explicit(&library_state, 2, memory_order_release);
 }
 
 static bool is_known(void)
 {
-	return atomic_load_explicit(&library.state, memory_order_acquire) == 2;
+	return atomic_load_explicit(&library_state, memory_order_acquire) == 2;
+}
+
+static int64_t current_stream(int device)
+{
+	return ((current_stream_function *)library.current_stream)((int8_t)device).id;
 }
 
 static bool is_wanted(struct torch_device device)
@@ -321,8 +108,7 @@ static void note_waits(uint64_t address, const char *frame)
 	for (unsigned int i = 0; i < self.n_records && self.n_calls == session_thread.n_calls;
 		i++) {
 		const struct record *record = &self.records[i];
-		uintptr_t distance =
-			(uintptr_t)frame - (uintptr_t)record->frame + MAX_DISTANCE;
+		uintptr_t distance = (uintptr_t)frame - (uintptr_t)record->frame + MAX_DISTANCE;
 		struct event_wait wait = {
 			.event = (uintptr_t)record->event,
 			.stream = (uintptr_t)record->stream,
@@ -347,7 +133,7 @@ static void note_stream(const struct event_allocator *allocator, uint64_t addres
 	atomic_store_explicit(last, n_changes, memory_order_relaxed);
 	if (!is_known() || !library.current_stream)
 		return;
-	event_block_stream(allocator, address, library.current_stream((int8_t)allocator->device).id,
+	event_block_stream(allocator, address, current_stream(allocator->device),
 		self.captured ? VT_STREAM_CAPTURED : 0);
 	self.captured = false;
 }
@@ -385,8 +171,8 @@ static void note_report(const void *pointer, int64_t bytes, const struct event_t
 		if (is_wanted(device))                                                             \
 			note_report(pointer, bytes, &totals, device, caller,                       \
 				__builtin_frame_address(0));                                       \
-		original = (function_##export *)original_of(                                       \
-			ROW_##export, (const void *)(export), caller);                             \
+		original = (function_##export *)torch_original(                                    \
+			TORCH_##export, (const void *)(export), caller);                           \
 		if (original)                                                                      \
 			original(pointer, bytes, allocated, reserved, device);                     \
 	}
@@ -400,8 +186,8 @@ static void note_report(const void *pointer, int64_t bytes, const struct event_t
 		function_##export *original;                                                       \
 		if (is_wanted(device))                                                             \
 			note_failure((uint64_t)bytes, &totals, device, caller);                    \
-		original = (function_##export *)original_of(                                       \
-			ROW_##export, (const void *)(export), caller);                             \
+		original = (function_##export *)torch_original(                                    \
+			TORCH_##export, (const void *)(export), caller);                           \
 		if (original)                                                                      \
 			original(bytes, allocated, reserved, device);                              \
 	}
@@ -409,8 +195,8 @@ static void note_report(const void *pointer, int64_t bytes, const struct event_t
 	EXPORTED pass_function export;                                                             \
 	registers export(long object, long b, long c, long d, long e, long f)                      \
 	{                                                                                          \
-		pass_function *original = (pass_function *)original_of(                            \
-			ROW_##export, (const void *)(export), __builtin_return_address(0));        \
+		pass_function *original = (pass_function *)torch_original(                         \
+			TORCH_##export, (const void *)(export), __builtin_return_address(0));      \
 		registers result = 0;                                                              \
 		if (VT_GRAPH_POOL_##action != VT_GRAPH_POOL_NAMED)                                 \
 			note_pool(VT_GRAPH_POOL_##action, object, b, c);                           \
@@ -454,7 +240,7 @@ static void note_pool(enum vt_graph_pool_action action, long object, long first,
 		if (action == VT_GRAPH_POOL_BEGIN && is_known() && library.current_stream) {
 			int device = contexts_current().device;
 
-			pool.stream = device < 0 ? 0 : library.current_stream((int8_t)device).id;
+			pool.stream = device < 0 ? 0 : current_stream(device);
 		}
 		event_graph_pool(&pool);
 		if (action == VT_GRAPH_POOL_USER_MADE || action == VT_GRAPH_POOL_USER_GONE)

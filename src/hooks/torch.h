@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "vramtrace/format.h"
@@ -20,16 +21,16 @@
 /* Where the allocator's code is, once it has reported a block: all zero before. */
 extern struct torch_code {
 	_Atomic uintptr_t start;
-	_Atomic uintptr_t end;
+	_Atomic size_t bytes; /* written last */
 } torch_code;
 
 /* Whether the address, to which a call returns, lies in the library that holds the allocator. */
 static inline bool torch_contains(const void *address)
 {
-	uintptr_t start = atomic_load_explicit(&torch_code.start, memory_order_relaxed);
+	size_t bytes = atomic_load_explicit(&torch_code.bytes, memory_order_acquire);
 
-	return (uintptr_t)address - start <
-	       atomic_load_explicit(&torch_code.end, memory_order_relaxed) - start;
+	return (uintptr_t)address - atomic_load_explicit(&torch_code.start, memory_order_relaxed) <
+	       bytes;
 }
 
 /* That library called the runtime, which succeeded: an event was recorded on a stream, from a place
@@ -42,8 +43,5 @@ void torch_note_done(enum vt_event_action action, const void *event);
 void torch_note_mode(bool relaxed);
 /* it asked how much memory the current device has. */
 void torch_note_memory(uint64_t free_bytes, uint64_t total_bytes);
-
-/* Whether name is that of a row. */
-bool torch_has_row(const char *name);
 
 #endif
