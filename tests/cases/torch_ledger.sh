@@ -38,6 +38,8 @@ check capture-expand $expand --ops $ops --capture
 check threads CUSIM_DEVICES=2 --ops $((ops / 4)) --threads 8 --devices 2
 check threads-expand "$expand CUSIM_DEVICES=2 CUSIM_MEMORY=3G" --ops $((ops / 4)) --threads 8 --devices 2
 check no-stacks "VRAMTRACE_STACK=none VRAMTRACE_MEMINFO=0" --ops $ops
+# Events that the same library records for others.
+check noise '' --ops $ops --noise
 # Other versions report under other names.
 check names-1.13 C10SIM_NAMES=1.13 --ops $ops
 check names-next C10SIM_NAMES=next --ops $ops

@@ -3,7 +3,7 @@
  * modules. What it leaves alive, and all that the allocator knows of it, goes into the ledger.
  *
  *   torch_random LEDGER [--ops N] [--threads N] [--devices N] [--seed N] [--stop N] [--capture]
- *                [--limit MIB] [--plugin FILE]
+ *                [--limit MIB] [--plugin FILE] [--noise]
  *
  * With one thread, a run with --stop N does the first N operations of the run without it.
  */
@@ -25,13 +25,14 @@
 static struct {
 	const char *ledger, *plugin;
 	unsigned long ops, threads, devices, seed, stop, limit_mib;
-	bool capture;
+	bool capture, noise;
 } args = {.plugin = "libc10_cuda.so", .ops = 20000, .threads = 1, .devices = 1, .seed = 1};
 
 static struct {
 	__typeof__(&c10sim_alloc) alloc;
 	__typeof__(&c10sim_free) free;
 	__typeof__(&c10sim_record_stream) record_stream;
+	__typeof__(&c10sim_record_event) record_event;
 	__typeof__(&c10sim_empty_cache) empty_cache;
 	__typeof__(&c10sim_set_stream) set_stream;
 	__typeof__(&c10sim_set_limit) set_limit;
@@ -74,6 +75,7 @@ static void load(void)
 	torch.alloc = look_up(allocator, "c10sim_alloc");
 	torch.free = look_up(allocator, "c10sim_free");
 	torch.record_stream = look_up(allocator, "c10sim_record_stream");
+	torch.record_event = look_up(allocator, "c10sim_record_event");
 	torch.empty_cache = look_up(allocator, "c10sim_empty_cache");
 	torch.set_stream = look_up(allocator, "c10sim_set_stream");
 	torch.set_limit = look_up(allocator, "c10sim_set_limit");
@@ -230,8 +232,12 @@ static void *work(void *data)
 	unsigned long n = args.stop && args.stop < args.ops ? args.stop : args.ops;
 
 	worker->random = args.seed * 1000 + worker->number;
-	for (unsigned long i = 0; i < n; i++)
+	for (unsigned long i = 0; i < n; i++) {
+		/* Right before what may be a free; early, so that no peak is touched. */
+		if (args.noise && i < 60)
+			torch.record_event(0, (unsigned int)(i % 4));
 		step(worker);
+	}
 	if (worker->capturing)
 		torch.capture_end(&worker->graph);
 	return NULL;
@@ -253,6 +259,8 @@ static void parse(int argc, char **argv)
 				*numbers[k].number = strtoul(argv[++i], NULL, 10);
 		if (argv[i] && !strcmp(argv[i], "--capture"))
 			args.capture = true;
+		if (argv[i] && !strcmp(argv[i], "--noise"))
+			args.noise = true;
 		if (argv[i] && !strcmp(argv[i], "--plugin") && argv[i + 1])
 			args.plugin = argv[++i];
 	}

@@ -46,6 +46,10 @@ void c10sim_free(void *pointer);
 /* The block is also used on that stream: once freed, it waits for what the stream has to do. */
 void c10sim_record_stream(void *pointer, int64_t stream);
 
+/* Records an event for nobody's block, as generic events of PyTorch's are recorded by the same
+ * library, from so many frames further down. */
+void c10sim_record_event(int device, unsigned int depth);
+
 /* Gives back to CUDA what is not in use, on all devices. */
 void c10sim_empty_cache(void);
 
