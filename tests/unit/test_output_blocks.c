@@ -102,7 +102,8 @@ static void load(struct loaded *loaded)
 	loaded->symbols = symbol_table_new();
 	assert_int_equal(replay_open(&loaded->replay, PATH, NULL, NULL), 0);
 	assert_int_equal(overview_make(&loaded->overview, loaded->replay, NULL, 0, NULL), 0);
-	loaded->shown = (struct report_trace){&loaded->overview, loaded->symbols};
+	loaded->shown =
+		(struct report_trace){.overview = &loaded->overview, .symbols = loaded->symbols};
 	loaded->style = (struct style){.width = 100};
 	loaded->style.out = open_memstream(&loaded->text, &loaded->bytes);
 	assert_non_null(loaded->style.out);
