@@ -25,21 +25,20 @@ done
 median() { awk -v n="$2" '{ print $n }' "$dir/$1" | sort -n | sed -n 3p; } # FILE COLUMN
 row() { awk -v what="$1" -v ns="$2" -v base="$3" -v unit="$4" \
 	'BEGIN { printf "%-44s %10.1f %10.1f %8.1f\n", what, ns, ns - base, (ns - base) / unit }'; }
-depth=$(median bare 5)
-step=$(median bare 4)
-"$python" -c 'import sys; print("Python", sys.version.split()[0], end=", ")'
-printf '%s Python frames, %s native\n' "$python_frames" "$depth"
+# What recording adds is set against what unwinding adds for a stack that repeats.
 unit=$(awk -v a="$(median native 1)" -v b="$(median none 1)" 'BEGIN { print a - b }')
-printf '%-44s %10s %10s %8s\n' 'one call, the stack repeats' ns 'added ns' 'x native'
-row 'without the recorder' "$(median bare 1)" "$(median bare 1)" "$unit"
-for how in none native python both; do
-	row "VRAMTRACE_STACK=$how" "$(median "$how" 1)" "$(median bare 1)" "$unit"
-done
-row 'backtrace() of glibc alone' "$(median bare 3)" 0 "$unit"
-row 'unw_step() over all frames alone' "$step" 0 "$unit"
-printf '%-44s %10s %10s %8s\n' 'one call, a new stack of 14 more frames' ns 'added ns' 'x native'
-for how in bare none native python both; do
-	name="VRAMTRACE_STACK=$how"
-	[ "$how" != bare ] || name='without the recorder (the work of Python)'
-	row "$name" "$(median "$how" 2)" "$(median bare 2)" "$unit"
-done
+rows() { # TITLE COLUMN
+	printf '%-44s %10s %10s %8s\n' "$1" ns 'added ns' 'x native'
+	for how in bare none native python both; do
+		name="VRAMTRACE_STACK=$how"
+		[ "$how" != bare ] || name='without the recorder'
+		row "$name" "$(median "$how" "$2")" "$(median bare "$2")" "$unit"
+	done
+}
+"$python" -c 'import sys; print("Python", sys.version.split()[0], end=", ")'
+printf '%s Python frames, %s native; processor time\n' "$python_frames" "$(median bare 6)"
+rows 'one call, the stack repeats' 1
+row 'backtrace() of glibc alone' "$(median bare 4)" 0 "$unit"
+row 'unw_step() over all frames alone' "$(median bare 5)" 0 "$unit"
+rows 'one call, 14 C frames more, a new path' 2
+rows 'one call, 14 Python frames more, a new path' 3

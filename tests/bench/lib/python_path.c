@@ -26,6 +26,14 @@ static reg_function *get_reg;
 
 enum { EVENT, BACKTRACE, STEP };
 
+static double now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return 1e9 * (double)now.tv_sec + (double)now.tv_nsec;
+}
+
 static int unwind(void)
 {
 	unw_context_t context;
@@ -74,6 +82,21 @@ __attribute__((noinline)) static int descend(int what, int frames, long n)
 	return 0;
 }
 
+/* One event below a path of calls that the bits of path choose. */
+__attribute__((noinline)) static int choose(int levels, unsigned int path)
+{
+	volatile int here = levels;
+	int result;
+
+	if (!levels)
+		return once(EVENT);
+	if (path & 1)
+		result = choose(levels - 1, path >> 1);
+	else
+		result = choose(levels - 1, path >> 1) + (here - levels);
+	return result + (here - levels);
+}
+
 int bench_prepare(void)
 {
 	void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
@@ -91,19 +114,28 @@ int bench_prepare(void)
 	       cuMemAlloc_v2(&buffer, 4096);
 }
 
-/* Nanoseconds of one of n, -1 when something went wrong. */
+/* Nanoseconds of processor time of one of n, -1 when something went wrong. */
 double bench_run(int what, int frames, long n)
 {
-	struct timespec begin, end;
+	double begin;
 
 	if (descend(what, frames, 10))
 		return -1;
-	clock_gettime(CLOCK_MONOTONIC, &begin);
+	begin = now_ns();
 	if (descend(what, frames, n))
 		return -1;
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	return (1e9 * (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec)) /
-	       (double)n;
+	return (now_ns() - begin) / (double)n;
+}
+
+/* The same of one event whose native stack is new: all 1 << levels that there are. */
+double bench_new(int levels)
+{
+	double begin = now_ns();
+
+	for (unsigned int path = 0; path < 1u << levels; path++)
+		if (choose(levels, path))
+			return -1;
+	return (now_ns() - begin) / (double)(1u << levels);
 }
 
 /* One event, for stacks that differ in their Python frames. */
