@@ -50,7 +50,17 @@ if command -v objcopy >/dev/null; then
 	objcopy --add-gnu-debuglink=app/.debug/libcallee.debug app/libcallee.so
 	expect 'debug file' "$whole" "$(frames plain.vt)"
 	mv app/.debug elsewhere
+	unset DEBUGINFOD_URLS
 	expect stripped '? library_call' "$(frames plain.vt)"
+	# A server is asked only where the user names one.
+	id=$(readelf -n app/libcallee.so | sed -n 's/.*Build ID: //p')
+	mkdir -p "server/buildid/$id"
+	cp elsewhere/libcallee.debug "server/buildid/$id/debuginfo"
+	export DEBUGINFOD_CACHE_PATH="$PWD/cache"
+	if /sbin/ldconfig -p | grep -q 'libdebuginfod\.so\.1 '; then
+		expect 'debug server' "$whole" "$(DEBUGINFOD_URLS=file://$PWD/server/ frames plain.vt)"
+	fi
+	rm -r server
 	# A debug file of another build proves nothing.
 	library other.so 3
 	mkdir app/.debug
