@@ -31,6 +31,7 @@ table() {
 		title["VMM"] = "Virtual memory management"
 		title["COPY"] = "Linear copies"
 		title["SET"] = "Memory sets"
+		title["WAIT"] = "Calls that wait for the device"
 		title["CAPTURE"] = "Stream capture"
 		title["ARRAY"] = "Arrays"
 		title["SHARED"] = "Memory of other processes and APIs"

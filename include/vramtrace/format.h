@@ -99,13 +99,16 @@ enum vt_direction {
 /* Bits of copy.flags: further descriptors of the batch in the record before it have bytes, but are
  * no call of their own; arrays are named by handle, not by address; what was captured became part
  * of a graph, nothing was copied; a peer call's copies from device to device are p2p on one device
- * too. */
+ * too. Asynchronous copies: on the legacy default stream; on another one, which waits for it and it
+ * for the other. */
 #define VT_COPY_ASYNC	  1u
 #define VT_COPY_SAME_CALL 2u
 #define VT_COPY_DST_ARRAY 4u
 #define VT_COPY_SRC_ARRAY 8u
 #define VT_COPY_CAPTURED  16u
 #define VT_COPY_PEER	  32u
+#define VT_COPY_LEGACY	  64u
+#define VT_COPY_BLOCKING  128u
 
 /* CUresult of a call that found no memory: the one error that reports treat apart. */
 #define VT_RESULT_OUT_OF_MEMORY 2

@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "hooks/cuda_api.h"
 
@@ -25,13 +26,14 @@ enum driver_api {
 struct driver {
 #define ROW(export, name, version, stream, family, effect) _Atomic(__typeof__(&(export))) export;
 #include "hooks/driver.def"
-#define USE(export) _Atomic(__typeof__(&(export))) export;
-#include "hooks/driver_used.def"
 	/* Kernels launched before, by hash. Here, because a launch is to touch one page of data. */
 	_Atomic(CUfunction) launched[DRIVER_N_LAUNCHED];
+#define USE(export) _Atomic(__typeof__(&(export))) export;
+#include "hooks/driver_used.def"
 } __attribute__((aligned(4096)));
 
-_Static_assert(sizeof(struct driver) == 4096, "originals and recent kernels share a page");
+_Static_assert(offsetof(struct driver, launched) + sizeof(((struct driver *)0)->launched) <= 4096,
+	"originals and recent kernels share a page");
 
 extern struct driver driver;
 

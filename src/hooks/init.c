@@ -2,6 +2,7 @@
 
 #include "hooks/api.h"
 #include "hooks/contexts.h"
+#include "hooks/copy_timing.h"
 #include "hooks/sample.h"
 #include "record/session.h"
 
@@ -10,6 +11,7 @@ static void forget_in_child(void)
 	contexts_forget();
 	sample_forget();
 	api_forget();
+	timing_forget();
 }
 
 /* All that happens in a process that never uses CUDA. */
@@ -18,5 +20,6 @@ __attribute__((constructor)) static void loaded(int argc, char **argv, char **en
 	(void)argc;
 	(void)argv;
 	session_prepare(environ_list, sample_describe);
+	timing_prepare();
 	pthread_atfork(NULL, NULL, forget_in_child);
 }

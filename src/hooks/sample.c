@@ -38,17 +38,17 @@ static struct {
 
 /* Both sides of this are sequentially consistent: either the asker finds the pool gone, or its end
  * finds the asker. */
-static void begin_asking(void)
+void sample_asking_begins(void)
 {
 	atomic_fetch_add(&in_use.n_asking, 1);
 }
 
-static void end_asking(void)
+void sample_asking_ends(void)
 {
 	atomic_fetch_sub(&in_use.n_asking, 1);
 }
 
-static void wait_for_askers(void)
+void sample_wait_for_askers(void)
 {
 	struct timespec pause = {0, WAIT_NS};
 	int saved = errno;
@@ -60,7 +60,7 @@ static void wait_for_askers(void)
 
 bool sample_captures_open(void)
 {
-	return atomic_load_explicit(&n_captures, memory_order_relaxed) > 0;
+	return atomic_load(&n_captures) > 0;
 }
 
 static bool is_wanted(const struct call *call)
@@ -149,7 +149,7 @@ static void ask_in_use(int device)
 {
 	CUmemoryPool current = NULL;
 
-	begin_asking();
+	sample_asking_begins();
 	if (atomic_load_explicit(&in_use.current_pool[device], memory_order_relaxed))
 		current = current_pool(device);
 	if (current)
@@ -162,7 +162,7 @@ static void ask_in_use(int device)
 	}
 	if (atomic_load_explicit(&in_use.graphs[device], memory_order_relaxed))
 		ask_graphs(device);
-	end_asking();
+	sample_asking_ends();
 }
 
 void sample_memory(const struct call *call)
@@ -201,14 +201,14 @@ void sample_pool(const struct call *call, CUmemoryPool pool, int device)
 				  &in_use.current_pool[device], true, memory_order_relaxed);
 	if (!is_time(call, device, ASK_POOL) && !is_new)
 		return;
-	begin_asking();
+	sample_asking_begins();
 	if (!pool)
 		pool = current_pool(device);
 	if (pool) {
 		note_pool(pool, device);
 		ask_pool(pool, device);
 	}
-	end_asking();
+	sample_asking_ends();
 }
 
 void sample_pool_changes(int device)
@@ -222,7 +222,7 @@ void sample_pool_ends(CUmemoryPool pool)
 	for (unsigned int i = 0; i < MAX_POOLS; i++)
 		if (atomic_load(&in_use.pools[i].pool) == pool)
 			empty_slot(i);
-	wait_for_askers();
+	sample_wait_for_askers();
 }
 
 void sample_reset(int device)
@@ -230,7 +230,7 @@ void sample_reset(int device)
 	for (unsigned int i = 0; i < MAX_POOLS; i++)
 		if (device >= 0 && device_of_slot(i) == device)
 			empty_slot(i);
-	wait_for_askers();
+	sample_wait_for_askers();
 }
 
 void sample_retained(int device)
@@ -239,11 +239,13 @@ void sample_retained(int device)
 		atomic_fetch_add_explicit(&in_use.n_retains[device], 1, memory_order_relaxed);
 }
 
-void sample_release(int device)
+bool sample_release(int device)
 {
-	if (device >= 0 && device < MAX_DEVICES &&
-		atomic_fetch_sub_explicit(&in_use.n_retains[device], 1, memory_order_relaxed) <= 1)
-		sample_reset(device);
+	if (device < 0 || device >= MAX_DEVICES ||
+		atomic_fetch_sub_explicit(&in_use.n_retains[device], 1, memory_order_relaxed) > 1)
+		return false;
+	sample_reset(device);
+	return true;
 }
 
 void sample_launch(const struct call *call)
@@ -260,8 +262,7 @@ void sample_graphs(const struct call *call, int device)
 		ask_graphs(device);
 }
 
-/* The twin of an entry point for which NULL is the default stream of the thread. */
-static bool is_per_thread(const char *export)
+bool sample_is_per_thread(const char *export)
 {
 	size_t length = strlen(export);
 
@@ -276,17 +277,45 @@ bool sample_is_capturing(const struct call *call, CUstream stream, CUgraph *grap
 
 	if (!call->recorded || !sample_captures_open())
 		return false;
-	ask = is_per_thread(call->name) ? DRIVER_ORIGINAL(cuStreamGetCaptureInfo_v2_ptsz)
-					: DRIVER_ORIGINAL(cuStreamGetCaptureInfo_v2);
+	ask = sample_is_per_thread(call->name) ? DRIVER_ORIGINAL(cuStreamGetCaptureInfo_v2_ptsz)
+					       : DRIVER_ORIGINAL(cuStreamGetCaptureInfo_v2);
 	return ask && !ask(stream, &status, NULL, graph, NULL, NULL) &&
 	       status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-void sample_capture(bool begun)
+bool sample_is_blocking(const struct call *call, CUstream stream)
 {
-	if (begun)
-		atomic_fetch_add_explicit(&n_captures, 1, memory_order_relaxed);
-	else if (atomic_fetch_sub_explicit(&n_captures, 1, memory_order_relaxed) <= 0)
+	static __thread struct {
+		CUstream stream;
+		unsigned int context_id;
+		bool blocking;
+	} last __attribute__((tls_model("initial-exec")));
+	__typeof__(&cuStreamGetFlags) ask;
+	unsigned int flags;
+
+	if (!call->recorded || call->result || !session_is_on() || sample_captures_open())
+		return false;
+	if (last.stream == stream && last.context_id == call->context_id)
+		return last.blocking;
+	ask = DRIVER_ORIGINAL(cuStreamGetFlags);
+	if (!ask || ask(stream, &flags))
+		return false;
+	last.stream = stream;
+	last.context_id = call->context_id;
+	last.blocking = !(flags & CU_STREAM_NON_BLOCKING);
+	return last.blocking;
+}
+
+void sample_capture_begins(void)
+{
+	atomic_fetch_add(&n_captures, 1);
+	if (options.copy_timing)
+		sample_wait_for_askers();
+}
+
+void sample_capture_ended(void)
+{
+	if (atomic_fetch_sub_explicit(&n_captures, 1, memory_order_relaxed) <= 0)
 		atomic_fetch_add_explicit(&n_captures, 1, memory_order_relaxed);
 }
 

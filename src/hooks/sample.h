@@ -5,7 +5,8 @@
  * graph, on the same thread, at most once in 10 ms, and always when the device is full; never while
  * any stream is being captured. What the pools and the graphs of the device hold is asked with it,
  * so that the account of that moment adds up. Driver and devices are described once, when the trace
- * has just been made, with calls that need no context.
+ * has just been made, with calls that need no context. A stream is asked for its flags when it is
+ * seen in a copy. Events are used only by copy_timing.h.
  */
 #ifndef VRAMTRACE_HOOKS_SAMPLE_H
 #define VRAMTRACE_HOOKS_SAMPLE_H
@@ -27,11 +28,12 @@ void sample_pool(const struct call *call, CUmemoryPool pool, int device);
 void sample_pool_changes(int device);
 
 /* A pool, or with its primary context all pools of a device, may be gone after the call to come:
- * they are not asked about any more until they are used again. A release that is not the last one
- * changes nothing. */
+ * they are not asked about any more until they are used again. */
 void sample_pool_ends(CUmemoryPool pool);
 void sample_reset(int device);
-void sample_release(int device);
+
+/* The same of a release; true: it may be the last one. */
+bool sample_release(int device);
 
 /* The primary context of the device was retained. */
 void sample_retained(int device);
@@ -51,8 +53,23 @@ bool sample_captures_open(void);
  * open. */
 bool sample_is_capturing(const struct call *call, CUstream stream, CUgraph *graph);
 
-/* A capture was begun or ended on some stream. */
-void sample_capture(bool begun);
+/* A capture is about to be begun on some stream, or was ended, or was not begun after all. */
+void sample_capture_begins(void);
+void sample_capture_ended(void);
+
+/* Around calls of the driver about something that another thread may end meanwhile, or that a
+ * capture would not survive; whoever does that waits, for a while and with no lock. */
+void sample_asking_begins(void);
+void sample_asking_ends(void);
+void sample_wait_for_askers(void);
+
+/* Whether an entry point is the twin for which NULL is the default stream of the thread. */
+bool sample_is_per_thread(const char *export);
+
+/* Whether the stream of a copy that was made waits for the legacy default stream. Asks the driver,
+ * but not about the stream this thread asked about last, and not while a capture is open: then it
+ * is not known, which is false. */
+bool sample_is_blocking(const struct call *call, CUstream stream);
 
 /* Writes the driver's version and what devices there are. */
 void sample_describe(void);

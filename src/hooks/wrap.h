@@ -3,13 +3,15 @@
  * return LEAVE().
  *
  * Rules: arguments and results pass untouched; out-parameters are read through OUT(), which looks
- * at them only after success; nothing is done before the real call but reading the clock, and for
- * the few measured calls the device's free memory.
+ * at them only after success; nothing is done before the real call but reading the clock, for the
+ * few measured calls the device's free memory, and where it was asked for recording an event before
+ * a copy.
  */
 #ifndef VRAMTRACE_HOOKS_WRAP_H
 #define VRAMTRACE_HOOKS_WRAP_H
 
 #include "hooks/contexts.h"
+#include "hooks/copy_timing.h"
 #include "hooks/driver.h"
 #include "hooks/measure.h"
 #include "hooks/sample.h"
@@ -45,10 +47,29 @@
 
 #define LEAVE_MEASURED(cause) (measure_end(&call, &before, cause), wrap_leave(&call))
 
+/* For asynchronous copies, which may be timed on the device. */
+#define FORWARD_TIMED(export, stream, ...)                                                         \
+	struct timing_pair *pair = timing_begin(#export, stream);                                  \
+	FORWARD(export, __VA_ARGS__);                                                              \
+	timing_end(&call, pair, stream)
+
 /* Flags of an asynchronous copy or set. */
 static inline unsigned int wrap_flags_on(const struct call *call, CUstream stream)
 {
 	return VT_COPY_ASYNC | (sample_is_capturing(call, stream, NULL) ? VT_COPY_CAPTURED : 0);
+}
+
+/* The same of a copy, with how its stream and the legacy default stream get on. */
+static inline unsigned int wrap_flags_of_copy(const struct call *call, CUstream stream)
+{
+	bool per_thread = sample_is_per_thread(call->name);
+	unsigned int flags = wrap_flags_on(call, stream);
+
+	if (stream == CU_STREAM_LEGACY || (!stream && !per_thread))
+		return flags | VT_COPY_LEGACY;
+	if (!stream || stream == CU_STREAM_PER_THREAD || sample_is_blocking(call, stream))
+		flags |= VT_COPY_BLOCKING;
+	return flags;
 }
 
 /* Host and NUMA locations are of no device, whatever their id says. */
@@ -70,6 +91,8 @@ static inline void wrap_locate(struct call *call)
 
 static inline CUresult wrap_leave(const struct call *call)
 {
+	if (__builtin_expect(options.copy_timing, 0))
+		timing_read(call);
 	call_leave(call);
 	return (CUresult)call->result;
 }

@@ -1,11 +1,17 @@
 #include "hooks/wrap.h"
 
-/* Counted whether or not the call is recorded: while a capture is open no CUDA call of ours may be
- * made. */
+/* Captures are counted whether or not the call is recorded, and before it is made: while one is
+ * open no CUDA call of ours may be made. */
+static CUstream beginning(CUstream stream)
+{
+	sample_capture_begins();
+	return stream;
+}
+
 static void note_begin(const struct call *call, CUstream stream)
 {
-	if (!call->result)
-		sample_capture(true);
+	if (call->result)
+		sample_capture_ended();
 	event_capture(call, true, ADDRESS(stream));
 }
 
@@ -13,34 +19,34 @@ static void note_begin(const struct call *call, CUstream stream)
 static void note_end(const struct call *call, CUstream stream)
 {
 	if (!call->result || call->result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
-		sample_capture(false);
+		sample_capture_ended();
 	event_capture(call, false, ADDRESS(stream));
 }
 
 CUresult CUDAAPI cuStreamBeginCapture(CUstream hStream)
 {
-	FORWARD(cuStreamBeginCapture, hStream);
+	FORWARD(cuStreamBeginCapture, beginning(hStream));
 	note_begin(&call, hStream);
 	return LEAVE();
 }
 
 CUresult CUDAAPI cuStreamBeginCapture_ptsz(CUstream hStream)
 {
-	FORWARD(cuStreamBeginCapture_ptsz, hStream);
+	FORWARD(cuStreamBeginCapture_ptsz, beginning(hStream));
 	note_begin(&call, hStream);
 	return LEAVE();
 }
 
 CUresult CUDAAPI cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
-	FORWARD(cuStreamBeginCapture_v2, hStream, mode);
+	FORWARD(cuStreamBeginCapture_v2, beginning(hStream), mode);
 	note_begin(&call, hStream);
 	return LEAVE();
 }
 
 CUresult CUDAAPI cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
-	FORWARD(cuStreamBeginCapture_v2_ptsz, hStream, mode);
+	FORWARD(cuStreamBeginCapture_v2_ptsz, beginning(hStream), mode);
 	note_begin(&call, hStream);
 	return LEAVE();
 }
@@ -50,8 +56,8 @@ CUresult CUDAAPI cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, CUstreamCaptureMode mode)
 {
-	FORWARD(cuStreamBeginCaptureToGraph, hStream, hGraph, dependencies, dependencyData,
-		numDependencies, mode);
+	FORWARD(cuStreamBeginCaptureToGraph, beginning(hStream), hGraph, dependencies,
+		dependencyData, numDependencies, mode);
 	note_begin(&call, hStream);
 	return LEAVE();
 }
@@ -60,8 +66,8 @@ CUresult CUDAAPI cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGra
 	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, CUstreamCaptureMode mode)
 {
-	FORWARD(cuStreamBeginCaptureToGraph_ptsz, hStream, hGraph, dependencies, dependencyData,
-		numDependencies, mode);
+	FORWARD(cuStreamBeginCaptureToGraph_ptsz, beginning(hStream), hGraph, dependencies,
+		dependencyData, numDependencies, mode);
 	note_begin(&call, hStream);
 	return LEAVE();
 }

@@ -27,9 +27,21 @@ static void note_primary(const struct call *call, enum vt_context_action action,
 	event_context(call, action, contexts_get(contexts_get_primary(dev)).id, dev);
 }
 
+static void primary_reset(CUdevice dev)
+{
+	sample_reset(dev);
+	timing_context_ends(contexts_get(contexts_get_primary(dev)).id);
+}
+
+static void primary_released(CUdevice dev)
+{
+	if (sample_release(dev))
+		timing_context_ends(contexts_get(contexts_get_primary(dev)).id);
+}
+
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev)
 {
-	sample_release(dev);
+	primary_released(dev);
 	FORWARD(cuDevicePrimaryCtxRelease, dev);
 	note_primary(&call, VT_CONTEXT_RELEASE, dev);
 	return LEAVE();
@@ -37,7 +49,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev)
 
 CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
-	sample_release(dev);
+	primary_released(dev);
 	FORWARD(cuDevicePrimaryCtxRelease_v2, dev);
 	note_primary(&call, VT_CONTEXT_RELEASE, dev);
 	return LEAVE();
@@ -45,7 +57,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 
 CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice dev)
 {
-	sample_reset(dev);
+	primary_reset(dev);
 	FORWARD(cuDevicePrimaryCtxReset, dev);
 	note_primary(&call, VT_CONTEXT_RESET, dev);
 	return LEAVE();
@@ -53,7 +65,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice dev)
 
 CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
-	sample_reset(dev);
+	primary_reset(dev);
 	FORWARD(cuDevicePrimaryCtxReset_v2, dev);
 	note_primary(&call, VT_CONTEXT_RESET, dev);
 	return LEAVE();
@@ -123,6 +135,7 @@ static void note_destroyed(struct call *call, CUcontext ctx)
 
 CUresult CUDAAPI cuCtxDestroy(CUcontext ctx)
 {
+	timing_context_ends(contexts_get(ctx).id);
 	FORWARD(cuCtxDestroy, ctx);
 	note_destroyed(&call, ctx);
 	return LEAVE();
@@ -130,8 +143,23 @@ CUresult CUDAAPI cuCtxDestroy(CUcontext ctx)
 
 CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx)
 {
+	timing_context_ends(contexts_get(ctx).id);
 	FORWARD(cuCtxDestroy_v2, ctx);
 	note_destroyed(&call, ctx);
+	return LEAVE();
+}
+
+CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
+{
+	FORWARD(cuCtxEnablePeerAccess, peerContext, Flags);
+	event_peer_access(&call, contexts_get(peerContext).device, true);
+	return LEAVE();
+}
+
+CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peerContext)
+{
+	FORWARD(cuCtxDisablePeerAccess, peerContext);
+	event_peer_access(&call, contexts_get(peerContext).device, false);
 	return LEAVE();
 }
 

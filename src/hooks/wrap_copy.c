@@ -27,8 +27,8 @@ static void note_copy(const struct call *call, enum vt_direction direction, unsi
 #define COPY_ASYNC(export, direction, dst_type, as_dst, src_type, as_src, size_type)               \
 	CUresult CUDAAPI export(dst_type dst, src_type src, size_type bytes, CUstream stream)      \
 	{                                                                                          \
-		FORWARD(export, dst, src, bytes, stream);                                          \
-		note_copy(&call, direction, wrap_flags_on(&call, stream), as_dst(dst),             \
+		FORWARD_TIMED(export, stream, dst, src, bytes, stream);                            \
+		note_copy(&call, direction, wrap_flags_of_copy(&call, stream), as_dst(dst),        \
 			as_src(src), bytes, stream);                                               \
 		return LEAVE();                                                                    \
 	}
@@ -84,9 +84,9 @@ D2D(COPY_ASYNC, cuMemcpyDtoDAsync_v2_ptsz, CUdeviceptr, size_t)
 	CUresult CUDAAPI export(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,           \
 		CUcontext src_context, size_t bytes, CUstream stream)                              \
 	{                                                                                          \
-		FORWARD(export, dst, dst_context, src, src_context, bytes, stream);                \
-		note_copy(                                                                         \
-			&call, VT_DIR_P2P, wrap_flags_on(&call, stream), dst, src, bytes, stream); \
+		FORWARD_TIMED(export, stream, dst, dst_context, src, src_context, bytes, stream);  \
+		note_copy(&call, VT_DIR_P2P, wrap_flags_of_copy(&call, stream), dst, src, bytes,   \
+			stream);                                                                   \
 		return LEAVE();                                                                    \
 	}
 

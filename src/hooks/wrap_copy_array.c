@@ -43,8 +43,8 @@ static void note(const struct call *call, enum vt_direction direction, unsigned 
 	CUresult CUDAAPI export(                                                                   \
 		CUarray dst, size_type offset, const void *src, size_type bytes, CUstream stream)  \
 	{                                                                                          \
-		FORWARD(export, dst, offset, src, bytes, stream);                                  \
-		note(&call, VT_DIR_H2D, wrap_flags_on(&call, stream) | VT_COPY_DST_ARRAY,          \
+		FORWARD_TIMED(export, stream, dst, offset, src, bytes, stream);                    \
+		note(&call, VT_DIR_H2D, wrap_flags_of_copy(&call, stream) | VT_COPY_DST_ARRAY,     \
 			ADDRESS(dst), ADDRESS(src), bytes, stream);                                \
 		return LEAVE();                                                                    \
 	}
@@ -53,8 +53,8 @@ static void note(const struct call *call, enum vt_direction direction, unsigned 
 	CUresult CUDAAPI export(                                                                   \
 		void *dst, CUarray src, size_type offset, size_type bytes, CUstream stream)        \
 	{                                                                                          \
-		FORWARD(export, dst, src, offset, bytes, stream);                                  \
-		note(&call, VT_DIR_D2H, wrap_flags_on(&call, stream) | VT_COPY_SRC_ARRAY,          \
+		FORWARD_TIMED(export, stream, dst, src, offset, bytes, stream);                    \
+		note(&call, VT_DIR_D2H, wrap_flags_of_copy(&call, stream) | VT_COPY_SRC_ARRAY,     \
 			ADDRESS(dst), ADDRESS(src), bytes, stream);                                \
 		return LEAVE();                                                                    \
 	}

@@ -16,7 +16,7 @@ static void note_refused(const struct call *call, CUstream stream)
 static void note_batch(const struct call *call, const CUdeviceptr *dsts, const CUdeviceptr *srcs,
 	const size_t *sizes, size_t count, CUstream stream)
 {
-	unsigned int flags = wrap_flags_on(call, stream);
+	unsigned int flags = wrap_flags_of_copy(call, stream);
 
 	if (call->result) {
 		note_refused(call, stream);
@@ -37,7 +37,7 @@ static void note_batch(const struct call *call, const CUdeviceptr *dsts, const C
 static void note_boxes(
 	const struct call *call, const CUDA_MEMCPY3D_BATCH_OP *boxes, size_t count, CUstream stream)
 {
-	unsigned int flags = wrap_flags_on(call, stream);
+	unsigned int flags = wrap_flags_of_copy(call, stream);
 
 	if (call->result) {
 		note_refused(call, stream);
@@ -72,8 +72,8 @@ static void note_boxes(
 		size_t count, CUmemcpyAttributes * attrs, size_t * attrIdxs, size_t numAttrs,      \
 		size_t * failIdx, CUstream hStream)                                                \
 	{                                                                                          \
-		FORWARD(export, dsts, srcs, sizes, count, attrs, attrIdxs, numAttrs, failIdx,      \
-			hStream);                                                                  \
+		FORWARD_TIMED(export, hStream, dsts, srcs, sizes, count, attrs, attrIdxs,          \
+			numAttrs, failIdx, hStream);                                               \
 		note_batch(&call, dsts, srcs, sizes, count, hStream);                              \
 		return LEAVE();                                                                    \
 	}
@@ -82,7 +82,7 @@ static void note_boxes(
 	CUresult CUDAAPI export(size_t numOps, CUDA_MEMCPY3D_BATCH_OP * opList, size_t * failIdx,  \
 		unsigned long long flags, CUstream hStream)                                        \
 	{                                                                                          \
-		FORWARD(export, numOps, opList, failIdx, flags, hStream);                          \
+		FORWARD_TIMED(export, hStream, numOps, opList, failIdx, flags, hStream);           \
 		note_boxes(&call, opList, numOps, hStream);                                        \
 		return LEAVE();                                                                    \
 	}
@@ -99,7 +99,8 @@ BOXES_WITH_FAIL_INDEX(cuMemcpy3DBatchAsync_ptsz)
 		size_t count, CUmemcpyAttributes * attrs, size_t * attrsIdxs, size_t numAttrs,     \
 		CUstream hStream)                                                                  \
 	{                                                                                          \
-		FORWARD(export, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);    \
+		FORWARD_TIMED(export, hStream, dsts, srcs, sizes, count, attrs, attrsIdxs,         \
+			numAttrs, hStream);                                                        \
 		note_batch(&call, dsts, srcs, sizes, count, hStream);                              \
 		return LEAVE();                                                                    \
 	}
@@ -108,7 +109,7 @@ BOXES_WITH_FAIL_INDEX(cuMemcpy3DBatchAsync_ptsz)
 	CUresult CUDAAPI export(size_t numOps, CUDA_MEMCPY3D_BATCH_OP * opList,                    \
 		unsigned long long flags, CUstream hStream)                                        \
 	{                                                                                          \
-		FORWARD(export, numOps, opList, flags, hStream);                                   \
+		FORWARD_TIMED(export, hStream, numOps, opList, flags, hStream);                    \
 		note_boxes(&call, opList, numOps, hStream);                                        \
 		return LEAVE();                                                                    \
 	}

@@ -33,6 +33,12 @@ static enum vt_direction direction_of(CUmemorytype dst, CUmemorytype src)
 	(((box)->dstMemoryType == CU_MEMORYTYPE_ARRAY ? VT_COPY_DST_ARRAY : 0) |                   \
 		((box)->srcMemoryType == CU_MEMORYTYPE_ARRAY ? VT_COPY_SRC_ARRAY : 0))
 
+/* Bytes from row to row of a side; arrays do not tell. */
+#define PITCH(box, side)                                                                           \
+	((box)->side##MemoryType == CU_MEMORYTYPE_ARRAY ? 0 : (uint64_t)(box)->side##Pitch)
+#define WIDER_PITCH(box)                                                                           \
+	(PITCH(box, dst) > PITCH(box, src) ? PITCH(box, dst) : PITCH(box, src))
+
 #define NOTE_2D(box, more_flags, stream_)                                                          \
 	do {                                                                                       \
 		if (box)                                                                           \
@@ -45,6 +51,7 @@ static enum vt_direction direction_of(CUmemorytype dst, CUmemorytype src)
 					.src = START(box, src, 0, 0),                              \
 					.bytes = (uint64_t)(box)->WidthInBytes * (box)->Height,    \
 					.rows = (box)->Height,                                     \
+					.pitch = WIDER_PITCH(box),                                 \
 					.stream = ADDRESS(stream_)});                              \
 	} while (0)
 
@@ -59,6 +66,7 @@ static enum vt_direction direction_of(CUmemorytype dst, CUmemorytype src)
 					.bytes = (uint64_t)(box)->WidthInBytes * (box)->Height *   \
 						 (box)->Depth,                                     \
 					.rows = (uint64_t)(box)->Height * (box)->Depth,            \
+					.pitch = WIDER_PITCH(box),                                 \
 					.stream = ADDRESS(stream_)});                              \
 	} while (0)
 
@@ -73,8 +81,8 @@ static enum vt_direction direction_of(CUmemorytype dst, CUmemorytype src)
 #define BOX_2D_ASYNC(export, box_type)                                                             \
 	CUresult CUDAAPI export(const box_type *box, CUstream stream)                              \
 	{                                                                                          \
-		FORWARD(export, box, stream);                                                      \
-		NOTE_2D(box, wrap_flags_on(&call, stream), stream);                                \
+		FORWARD_TIMED(export, stream, box, stream);                                        \
+		NOTE_2D(box, wrap_flags_of_copy(&call, stream), stream);                           \
 		return LEAVE();                                                                    \
 	}
 
@@ -89,9 +97,9 @@ static enum vt_direction direction_of(CUmemorytype dst, CUmemorytype src)
 #define BOX_3D_ASYNC(export, box_type)                                                             \
 	CUresult CUDAAPI export(const box_type *box, CUstream stream)                              \
 	{                                                                                          \
-		FORWARD(export, box, stream);                                                      \
+		FORWARD_TIMED(export, stream, box, stream);                                        \
 		NOTE_3D(box, direction_of(box->dstMemoryType, box->srcMemoryType),                 \
-			wrap_flags_on(&call, stream), stream);                                     \
+			wrap_flags_of_copy(&call, stream), stream);                                \
 		return LEAVE();                                                                    \
 	}
 
@@ -131,9 +139,9 @@ static enum vt_direction peer_direction_of(CUmemorytype dst, CUmemorytype src)
 #define PEER_3D_ASYNC(export)                                                                      \
 	CUresult CUDAAPI export(const CUDA_MEMCPY3D_PEER *box, CUstream stream)                    \
 	{                                                                                          \
-		FORWARD(export, box, stream);                                                      \
+		FORWARD_TIMED(export, stream, box, stream);                                        \
 		NOTE_3D(box, peer_direction_of(box->dstMemoryType, box->srcMemoryType),            \
-			VT_COPY_PEER | wrap_flags_on(&call, stream), stream);                      \
+			VT_COPY_PEER | wrap_flags_of_copy(&call, stream), stream);                 \
 		return LEAVE();                                                                    \
 	}
 

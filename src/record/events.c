@@ -17,6 +17,7 @@ static _Atomic unsigned char named[MAX_APIS]; /* 1: the row's name is in the tra
 static _Atomic unsigned char problem_noted;
 
 static _Atomic uint64_t n_changes;
+static _Atomic uint64_t last_timed_id;
 
 static void count_change(void)
 {
@@ -122,7 +123,7 @@ uint64_t current_stack(struct vt_lane *lane, uint64_t time_ns)
 }
 
 static void put_failure(const struct call *call, struct vt_lane *lane, enum vt_kind kind,
-	int device, uint64_t bytes)
+	int device, uint64_t bytes, uint64_t address)
 {
 	struct vt_rec_failure record = {
 		.time_ns = since_start(call->end_ns),
@@ -134,6 +135,7 @@ static void put_failure(const struct call *call, struct vt_lane *lane, enum vt_k
 		.duration_ns = duration_of(call),
 		.result = (uint64_t)call->result,
 		.caller_api = session_thread.caller.api,
+		.address = address,
 	};
 
 	vt_put_failure(lane, &record);
@@ -149,7 +151,8 @@ void event_alloc(const struct call *call, enum vt_kind kind, uint64_t address, u
 	if (!lane)
 		return;
 	if (call->result) {
-		put_failure(call, lane, kind, on_host ? -1 : call->device, bytes);
+		put_failure(call, lane, kind, on_host ? -1 : call->device, bytes,
+			kind == VT_KIND_REGISTERED ? address : 0);
 		return;
 	}
 	record = (struct vt_rec_alloc){
@@ -198,6 +201,27 @@ void event_free(const struct call *call, enum vt_kind kind, uint64_t address, ui
 			record.time_ns);
 }
 
+uint64_t event_timed_id(void)
+{
+	return atomic_fetch_add_explicit(&last_timed_id, 1, memory_order_relaxed) + 1;
+}
+
+/* The copy's number, if there may be more to say about it: it is being timed, or the thread may
+ * wait for it. */
+static uint64_t timed_id_of(const struct call *call, const struct event_copy *copy)
+{
+	bool to_host = copy->direction == VT_DIR_D2H || copy->direction == VT_DIR_UNIFIED;
+	struct session_readback *readback = &session_thread.readback;
+
+	if (call->result || copy->flags & (VT_COPY_CAPTURED | VT_COPY_SAME_CALL))
+		return 0;
+	if (!to_host || !(copy->flags & VT_COPY_ASYNC))
+		return call->timed_id;
+	readback->timed_id = call->timed_id ? call->timed_id : event_timed_id();
+	readback->stream = copy->stream;
+	return readback->timed_id;
+}
+
 void event_copy(const struct call *call, const struct event_copy *copy)
 {
 	struct vt_lane *lane = options.copies ? begin(call) : NULL;
@@ -220,8 +244,65 @@ void event_copy(const struct call *call, const struct event_copy *copy)
 		.result = (uint64_t)call->result,
 		.caller_api = session_thread.caller.api,
 		.rows = copy->rows,
+		.pitch = copy->pitch,
+		.timed_id = timed_id_of(call, copy),
 	};
 	vt_put_copy(lane, &record);
+}
+
+void event_wait(const struct call *call, uint64_t stream, bool any_stream)
+{
+	struct session_readback *readback = &session_thread.readback;
+	struct vt_rec_copy_time record;
+	struct vt_lane *lane;
+
+	if (!readback->timed_id || call->result || (!any_stream && stream != readback->stream))
+		return;
+	lane = begin(call);
+	if (!lane)
+		return;
+	record = (struct vt_rec_copy_time){
+		.time_ns = since_start(call->start_ns),
+		.api_id = call->api,
+		.timed_id = readback->timed_id,
+		.wait_ns = duration_of(call),
+	};
+	readback->timed_id = 0;
+	vt_put_copy_time(lane, &record);
+}
+
+void event_copy_time(unsigned int api, const char *name, uint64_t timed_id, uint64_t gpu_time_ns)
+{
+	struct vt_lane *lane = session_lane(session_clock_ns());
+	struct vt_rec_copy_time record = {
+		.time_ns = since_start(session_clock_ns()),
+		.api_id = api,
+		.timed_id = timed_id,
+		.gpu_time_ns = gpu_time_ns,
+	};
+
+	if (!lane)
+		return;
+	name_api(lane, api, name);
+	vt_put_copy_time(lane, &record);
+}
+
+void event_peer_access(const struct call *call, int peer, bool on)
+{
+	struct vt_lane *lane = begin(call);
+	struct vt_rec_peer_access record;
+
+	if (!lane)
+		return;
+	record = (struct vt_rec_peer_access){
+		.time_ns = since_start(call->end_ns),
+		.api_id = call->api,
+		.device = call->device,
+		.peer = peer,
+		.on = on,
+		.result = (uint64_t)call->result,
+	};
+	vt_put_peer_access(lane, &record);
 }
 
 void event_set(
@@ -293,7 +374,7 @@ void event_handle_create(const struct call *call, uint64_t handle, uint64_t byte
 		return;
 	if (call->result) {
 		put_failure(call, lane, sharing == VT_SHARING_OWN ? VT_KIND_VMM : VT_KIND_SHARED,
-			device, bytes);
+			device, bytes, 0);
 		return;
 	}
 	record = (struct vt_rec_handle_create){

@@ -22,6 +22,7 @@ struct call {
 	int saved_errno;	 /* as the real call left it */
 	int device;		 /* of the context current to this thread, -1 unknown */
 	unsigned int context_id; /* of that context, 0 unknown */
+	uint64_t timed_id;	 /* of a copy that is being timed, 0: it is not */
 	uint64_t start_ns;	 /* CLOCK_MONOTONIC before the real call */
 	uint64_t end_ns;	 /* and after it */
 };
@@ -63,9 +64,22 @@ struct event_copy {
 	uint64_t dst, src;  /* addresses or, with the flags, array handles */
 	uint64_t bytes;
 	uint64_t rows;
+	uint64_t pitch;
 	uint64_t stream;
 };
 void event_copy(const struct call *call, const struct event_copy *copy);
+
+/* A number for a copy about which there will be more to say. */
+uint64_t event_timed_id(void);
+
+/* The host waited for a stream, or with any_stream for more than one: if it is the thread's first
+ * wait since it began an asynchronous copy to the host there, that copy is said to have cost the
+ * time. */
+void event_wait(const struct call *call, uint64_t stream, bool any_stream);
+
+/* How long a copy, made by entry point api, took on the device. */
+void event_copy_time(unsigned int api, const char *name, uint64_t timed_id, uint64_t gpu_time_ns);
+void event_peer_access(const struct call *call, int peer, bool on);
 void event_set(
 	const struct call *call, unsigned int flags, uint64_t dst, uint64_t bytes, uint64_t stream);
 void event_reserve(const struct call *call, uint64_t address, uint64_t bytes);

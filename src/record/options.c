@@ -153,6 +153,7 @@ static void read_variable(const char *name, const char *value)
 		{"VRAMTRACE_LAYERS", read_layers, NULL},
 		{"VRAMTRACE_COPIES", read_copies, NULL},
 		{"VRAMTRACE_DEEPBIND", read_deepbind, NULL},
+		{"VRAMTRACE_COPY_TIMING", NULL, &options.copy_timing},
 		{"VRAMTRACE_MEMINFO", NULL, &options.memory_samples},
 		{"VRAMTRACE_ENABLED", NULL, &options.enabled},
 		{"VRAMTRACE_QUIET", NULL, &options.quiet},

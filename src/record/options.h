@@ -14,6 +14,7 @@ struct options {
 	bool python_stacks;    /* VRAMTRACE_STACK: both, python */
 	bool copies;	       /* VRAMTRACE_COPIES */
 	bool torch;	       /* VRAMTRACE_LAYERS: driver,torch */
+	bool copy_timing;      /* VRAMTRACE_COPY_TIMING */
 	bool memory_samples;   /* VRAMTRACE_MEMINFO */
 	bool keep_deepbind;    /* VRAMTRACE_DEEPBIND: clear, keep */
 	unsigned int depth;    /* VRAMTRACE_STACK_DEPTH: frames kept of each sort */

@@ -243,6 +243,7 @@ struct vt_lane *session_lane(uint64_t since_ns)
 		return self->lane;
 	memset(self->stacks, 0, sizeof(self->stacks));
 	self->codes = NULL;
+	self->readback.timed_id = 0;
 	self->epoch = epoch;
 	self->lane = vt_writer_lane(
 		&session.writer, (uint32_t)gettid(), vt_writer_time(&session.writer, since_ns));

@@ -42,13 +42,20 @@ struct session_caller {
 	const char *name;
 };
 
+/* A copy to the host that the thread may be about to wait for. */
+struct session_readback {
+	uint64_t timed_id; /* 0: none */
+	uint64_t stream;
+};
+
 /* What one thread keeps. Initial-exec: no call and no allocation to reach it; the library is only
  * ever preloaded. */
 struct session_thread {
 	unsigned int depth;   /* nesting of intercepted calls; only the outermost is recorded */
 	unsigned int n_calls; /* intercepted calls so far */
 	struct session_caller caller; /* inside of which this thread is */
-	unsigned int epoch;	      /* of the session the rest belongs to */
+	struct session_readback readback;
+	unsigned int epoch; /* of the session the rest belongs to */
 	struct vt_lane *lane;
 	struct codes_seen *codes; /* recent Python code objects, NULL: none yet */
 	struct stackset_entry *stacks[SESSION_STACK_CACHE]; /* recent stacks, by hash */

@@ -12,6 +12,9 @@
  *   CUSIM_OTHER        bytes of each device held by another process (default 0)
  *   CUSIM_FAIL         export:n:code[,...]: the nth call of that export returns code, does nothing
  *   CUSIM_SLOW         export:microseconds[,...]: each call of that export takes so much longer
+ *   CUSIM_LINK         bytes a second, suffixes K M G, that a copy moves, and a fifth of it from
+ * and to pageable memory: synchronous copies and those with pageable memory take that long, others
+ * are under way, as events, queries and waits then show (default 0: everything is done at once)
  *   CUSIM_LEDGER       path to write the ledger to when the process exits normally after a cuInit;
  *                      %p is the process id
  *   CUSIM_IPC_SELF     1: a process may open its own IPC handles, which the real driver refuses
@@ -45,6 +48,8 @@
  *     shared_told_bytes  live_bytes of shared, but only of mapped buffers and graphics resources:
  *                        of these the call that gives the address tells the size
  *   copies          the copies of all devices together
+ *   copies_by       array, the same copies by direction, host_kind (pageable registered pinned
+ *                   managed, or null: no host memory) and size_class (bits of the number of bytes)
  *   sets            the sets of all devices together
  *   batches         batch copies: calls that submitted one, and their bytes
  *   migrations      object prefetch advise discard, each with calls (or parts of a batch) and bytes
@@ -135,6 +140,18 @@ struct cusim_traffic {
 	uint64_t bytes;
 };
 
+/* The host memory of a copy: of its two ends the one that is named first here. */
+enum cusim_host {
+	CUSIM_HOST_PAGEABLE,
+	CUSIM_HOST_REGISTERED,
+	CUSIM_HOST_PINNED,
+	CUSIM_HOST_MANAGED,
+	CUSIM_HOST_NONE,
+	CUSIM_N_HOSTS
+};
+
+#define CUSIM_N_SIZES 65 /* by the number of bits that the bytes of a copy need as a number */
+
 struct cusim_device_ledger {
 	struct cusim_kind_ledger kinds[CUSIM_N_KINDS];
 	uint64_t page_bytes;
@@ -156,6 +173,7 @@ struct cusim_device_ledger {
 struct cusim_ledger {
 	uint64_t n_devices;
 	struct cusim_device_ledger devices[CUSIM_MAX_DEVICES];
+	struct cusim_traffic copies[CUSIM_N_DIRECTIONS][CUSIM_N_HOSTS][CUSIM_N_SIZES];
 	struct cusim_traffic batches;
 	struct cusim_traffic migrations[CUSIM_N_MIGRATIONS];
 	uint64_t failed_frees;

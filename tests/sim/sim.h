@@ -20,7 +20,7 @@
  *   sim_stream.c  streams, events, captures            sim_set.c     memory sets
  *   sim_copy.c    linear copies                        sim_box.c     copies of boxes, of arrays
  *   sim_batch.c   batches of copies                    sim_migrate.c managed memory on the move
- *   sim_entry.c   cuGetProcAddress
+ *   sim_clock.c   how long copies take          sim_entry.c   cuGetProcAddress
  *
  * One lock, sim.lock, guards everything; SIM_CALL takes it, and functions declared here expect it
  * to be held. Exports never call each other, so a fault or a recorder sees each call of the program
@@ -133,6 +133,7 @@ struct sim_device {
 	struct sim_heap array_heap, exec_heap;
 	CUmemoryPool default_pool, pool, graph_pool;
 	CUcontext primary;
+	u64 busy_ns; /* its default streams are busy until then */
 	u32 n_contexts;
 	u32 *footprint_pages;
 };
@@ -396,11 +397,29 @@ void sim_capture_invalidate(CUstream stream);
 /* The graph a capturing stream records into; NULL: the capture is invalid. */
 CUgraph sim_capture_graph(CUstream stream);
 
+/* When the stream's last copy is through, by sim_clock_now. */
+u64 *sim_stream_clock(CUcontext ctx, CUstream stream);
+
+/* ---- sim_clock.c ---- */
+
+/* Nanoseconds. */
+u64 sim_clock_now(void);
+/* The call that is being made returns no sooner than that; sim_clock_return, without the lock, sees
+ * to it. */
+void sim_clock_wait(u64 until_ns);
+void sim_clock_return(void);
+/* A copy of bytes is put into the stream; the call waits for it if it is synchronous, or if the
+ * host memory is pageable. */
+void sim_clock_copy(CUcontext ctx, CUstream stream, bool sync, enum cusim_host host, u64 bytes);
+
 /* ---- sim_ledger.c ---- */
 void sim_ledger_alloc(const struct sim_device *dev, int kind, u64 bytes);
 void sim_ledger_free(const struct sim_device *dev, int kind, u64 bytes, bool implicit);
 void sim_ledger_failed(CUcontext ctx, int kind);
 void sim_ledger_traffic(struct cusim_traffic *traffic, u64 bytes);
+/* A copy, charged to dev. */
+void sim_ledger_copy(const struct sim_device *dev, enum cusim_direction direction,
+	enum cusim_host host, u64 bytes);
 
 /* ---- sim_core.c ---- */
 
@@ -419,7 +438,7 @@ struct sim_state {
 	pthread_mutex_t lock;
 	bool initialised, forked;
 	u32 n_devices;
-	u64 memory_bytes, other_bytes;
+	u64 memory_bytes, other_bytes, link_bytes;
 	bool ipc_self, array_query;
 	struct sim_fault faults[32];
 	u32 n_faults;

@@ -55,8 +55,12 @@ static CUresult submit(CUcontext ctx, const struct batch *batch, size_t *failed)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = check_all(ctx, batch, plans, failed);
 	if (result == CUDA_SUCCESS && !sim_stream_capturing(batch->stream)) {
-		for (size_t i = 0; i < batch->n; i++)
-			bytes += sim_box_copy(&plans[i]);
+		for (size_t i = 0; i < batch->n; i++) {
+			u64 copied = sim_box_copy(&plans[i]);
+
+			sim_clock_copy(ctx, batch->stream, false, plans[i].host, copied);
+			bytes += copied;
+		}
 		sim_ledger_traffic(&sim.ledger.batches, bytes);
 	}
 	free(plans);

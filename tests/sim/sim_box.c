@@ -98,6 +98,7 @@ CUresult sim_box_check(CUcontext ctx, const struct sim_box *box, struct sim_plan
 		plan->direction = CUSIM_H2D;
 	else
 		plan->direction = box->peer || dst.end.dev != src.end.dev ? CUSIM_P2P : CUSIM_D2D;
+	plan->host = sim_host_of(dst.end.address, src.end.address);
 	plan->dev = dst.end.dev ? dst.end.dev : src.end.dev ? src.end.dev : ctx->dev;
 	return CUDA_SUCCESS;
 }
@@ -113,30 +114,31 @@ u64 sim_box_copy(const struct sim_plan *plan)
 			sim_move(plan->dst.end.address + z * plan->dst.layer + y * plan->dst.pitch,
 				plan->src.end.address + z * plan->src.layer + y * plan->src.pitch,
 				plan->width);
-	sim_ledger_traffic(&sim.ledger.devices[plan->dev->ordinal].copies[plan->direction], bytes);
+	sim_ledger_copy(plan->dev, plan->direction, plan->host, bytes);
 	return bytes;
 }
 
-static CUresult copy(CUcontext ctx, const struct sim_box *box)
+static CUresult copy(CUcontext ctx, const struct sim_box *box, CUstream stream, bool sync)
 {
 	struct sim_plan plan;
 	CUresult result = sim_box_check(ctx, box, &plan);
 
 	if (result == CUDA_SUCCESS)
-		sim_box_copy(&plan);
+		sim_clock_copy(ctx, stream, sync, plan.host, sim_box_copy(&plan));
 	return result;
 }
 
 static CUresult copy_sync(CUcontext ctx, const struct sim_box *box)
 {
-	return sim_capture_allows_implicit() ? copy(ctx, box) : CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	return sim_capture_allows_implicit() ? copy(ctx, box, NULL, true)
+					     : CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
 static CUresult copy_async(CUcontext ctx, const struct sim_box *box, CUstream stream)
 {
 	if (!sim_stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
-	return sim_stream_capturing(stream) ? CUDA_SUCCESS : copy(ctx, box);
+	return sim_stream_capturing(stream) ? CUDA_SUCCESS : copy(ctx, box, stream, false);
 }
 
 /* Where memory of the type is, by the fields of a descriptor. */

@@ -22,6 +22,9 @@ struct sim_end {
  * allows it. Sets end->dev. */
 CUresult sim_end_check(struct sim_end *end, u64 n, CUcontext ctx, bool write, bool may_be_host);
 
+/* The host memory of a copy between these addresses. */
+enum cusim_host sim_host_of(u64 dst, u64 src);
+
 /* Moves n bytes between checked addresses. */
 void sim_move(u64 dst, u64 src, u64 n);
 
@@ -48,6 +51,7 @@ struct sim_plan { /* a checked box */
 	} dst, src;
 	u64 width, height, depth;
 	enum cusim_direction direction;
+	enum cusim_host host;
 	struct sim_device *dev; /* to charge */
 };
 

@@ -93,6 +93,31 @@ static enum cusim_direction direction(
 	}
 }
 
+static enum cusim_host host_at(u64 address)
+{
+	const struct sim_range *range = sim_range_find(address);
+
+	if (!range)
+		return CUSIM_HOST_PAGEABLE;
+	switch (range->kind) {
+	case CUSIM_PINNED:
+		return CUSIM_HOST_PINNED;
+	case CUSIM_REGISTERED:
+		return CUSIM_HOST_REGISTERED;
+	case CUSIM_MANAGED:
+		return CUSIM_HOST_MANAGED;
+	default:
+		return CUSIM_HOST_NONE;
+	}
+}
+
+enum cusim_host sim_host_of(u64 dst, u64 src)
+{
+	enum cusim_host a = host_at(dst), b = host_at(src);
+
+	return a < b ? a : b;
+}
+
 void sim_move(u64 dst, u64 src, u64 n)
 {
 	while (n > 0) {
@@ -107,8 +132,10 @@ void sim_move(u64 dst, u64 src, u64 n)
 	}
 }
 
-static CUresult copy(CUcontext ctx, enum copy_kind kind, u64 dst_address, u64 src_address, u64 n)
+static CUresult copy(CUcontext ctx, enum copy_kind kind, u64 dst_address, u64 src_address, u64 n,
+	CUstream stream, bool sync)
 {
+	enum cusim_host host = sim_host_of(dst_address, src_address);
 	struct sim_end dst = {dst_address, NULL}, src = {src_address, NULL};
 	struct sim_device *dev;
 	CUresult result = CUDA_SUCCESS;
@@ -123,8 +150,8 @@ static CUresult copy(CUcontext ctx, enum copy_kind kind, u64 dst_address, u64 sr
 		return result;
 	sim_move(dst.address, src.address, n);
 	dev = dst.dev ? dst.dev : src.dev ? src.dev : ctx->dev;
-	sim_ledger_traffic(
-		&sim.ledger.devices[dev->ordinal].copies[direction(kind, &dst, &src)], n);
+	sim_ledger_copy(dev, direction(kind, &dst, &src), host, n);
+	sim_clock_copy(ctx, stream, sync, host, n);
 	return CUDA_SUCCESS;
 }
 
@@ -132,7 +159,7 @@ static CUresult copy_sync(CUcontext ctx, enum copy_kind kind, u64 dst, u64 src, 
 {
 	if (!sim_capture_allows_implicit())
 		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-	return copy(ctx, kind, dst, src, n);
+	return copy(ctx, kind, dst, src, n, NULL, true);
 }
 
 static CUresult copy_async(
@@ -142,7 +169,7 @@ static CUresult copy_async(
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (sim_stream_capturing(stream))
 		return CUDA_SUCCESS; /* recorded, not executed */
-	return copy(ctx, kind, dst, src, n);
+	return copy(ctx, kind, dst, src, n, stream, false);
 }
 
 static bool contexts_known(CUcontext a, CUcontext b)

@@ -144,6 +144,7 @@ static void configure(void)
 	sim.n_devices = (u32)setting("CUSIM_DEVICES", 0, CUSIM_MAX_DEVICES, 1);
 	sim.memory_bytes = setting("CUSIM_MEMORY", SIM_PAGE_BYTES, 1ull << 40, 8ull << 30);
 	sim.other_bytes = setting("CUSIM_OTHER", 0, sim.memory_bytes, 0);
+	sim.link_bytes = setting("CUSIM_LINK", 0, 1ull << 50, 0);
 	sim.ipc_self = setting("CUSIM_IPC_SELF", 0, 1, 0);
 	sim.array_query = setting("CUSIM_ARRAY_QUERY", 0, 1, 1);
 	each_item("CUSIM_FAIL", add_fault);
@@ -205,6 +206,7 @@ CUresult sim_enter(const char *name, enum sim_need need, CUcontext *ctx)
 void sim_leave(void)
 {
 	pthread_mutex_unlock(&sim.lock);
+	sim_clock_return();
 }
 
 struct sim_device *sim_device_get(CUdevice ordinal)

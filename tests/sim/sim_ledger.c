@@ -48,6 +48,18 @@ void sim_ledger_traffic(struct cusim_traffic *traffic, u64 bytes)
 	traffic->bytes += bytes;
 }
 
+static unsigned int size_class(u64 bytes)
+{
+	return bytes ? 64u - (unsigned int)__builtin_clzll(bytes) : 0;
+}
+
+void sim_ledger_copy(const struct sim_device *dev, enum cusim_direction direction,
+	enum cusim_host host, u64 bytes)
+{
+	sim_ledger_traffic(&sim.ledger.devices[dev->ordinal].copies[direction], bytes);
+	sim_ledger_traffic(&sim.ledger.copies[direction][host][size_class(bytes)], bytes);
+}
+
 /* What is not counted as it happens. */
 static void complete(struct cusim_device_ledger *ledger, const struct sim_device *dev)
 {
@@ -77,6 +89,8 @@ static const char *const owner_names[CUSIM_N_OWNERS] = {"linear", "array", "vmm"
 	"context", "local_memory", "device_heap", "modules", "graph_exec", "green"};
 static const char *const migration_names[CUSIM_N_MIGRATIONS] = {"prefetch", "advise", "discard"};
 static const char *const direction_names[CUSIM_N_DIRECTIONS] = {"h2d", "d2h", "d2d", "p2p", "h2h"};
+static const char *const host_names[CUSIM_N_HOSTS] = {
+	"\"pageable\"", "\"registered\"", "\"pinned\"", "\"managed\"", "null"};
 
 static void write_number(FILE *file, const char *key, u64 value, const char *end)
 {
@@ -99,6 +113,27 @@ static void write_copies(
 		fputs(i + 1 < CUSIM_N_DIRECTIONS ? ", " : "}, ", file);
 	}
 	write_traffic(file, "sets", sets);
+}
+
+static void write_copies_by(FILE *file, const struct cusim_ledger *ledger)
+{
+	bool first = true;
+
+	fputs("\"copies_by\": [", file);
+	for (int i = 0; i < CUSIM_N_DIRECTIONS * CUSIM_N_HOSTS * CUSIM_N_SIZES; i++) {
+		const struct cusim_traffic *traffic = &ledger->copies[0][0][0] + i;
+
+		if (!traffic->calls)
+			continue;
+		fprintf(file, "%s{\"direction\": \"%s\", \"host_kind\": %s, ", first ? "" : ",\n",
+			direction_names[i / CUSIM_N_SIZES / CUSIM_N_HOSTS],
+			host_names[i / CUSIM_N_SIZES % CUSIM_N_HOSTS]);
+		write_number(file, "size_class", (u64)(i % CUSIM_N_SIZES), ", ");
+		write_number(file, "calls", traffic->calls, ", ");
+		write_number(file, "bytes", traffic->bytes, "}");
+		first = false;
+	}
+	fputs("],\n", file);
 }
 
 static void write_owners(FILE *file, const char *key, const u64 *owned, int first, int end)
@@ -163,6 +198,7 @@ static void write_ledger(FILE *file, const struct cusim_ledger *ledger)
 	fputs("\n],\n", file);
 	write_copies(file, all.copies, &all.sets);
 	fputs(",\n", file);
+	write_copies_by(file, ledger);
 	write_traffic(file, "batches", &ledger->batches);
 	fputs(", \"migrations\": {", file);
 	for (int i = 0; i < CUSIM_N_MIGRATIONS; i++) {

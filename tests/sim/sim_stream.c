@@ -1,9 +1,8 @@
-/* Streams, events and captures. Work is done at once, so streams are idle and recorded events have
- * happened. */
+/* Streams, events and captures. Without CUSIM_LINK streams are always idle, and recorded events
+ * have happened. */
 #include "sim.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 struct CUstream_st {
 	struct sim_device *dev;
@@ -13,12 +12,13 @@ struct CUstream_st {
 	const void *owner; /* the thread that began the capture */
 	CUgraph graph;
 	u64 capture_id;
+	u64 busy_ns;
 };
 
 struct CUevent_st {
 	unsigned int flags;
-	u64 held_since; /* which holding, 0: it has happened */
-	struct timespec recorded;
+	u64 held_since; /* which holding, 0: none */
+	u64 happens_ns; /* 0: never recorded */
 };
 
 static u64 holding; /* 0: events happen at once */
@@ -35,6 +35,11 @@ static bool is_special(CUstream stream)
 bool sim_stream_known(CUstream stream)
 {
 	return is_special(stream) || sim_handle_known(&sim.streams, stream);
+}
+
+u64 *sim_stream_clock(CUcontext ctx, CUstream stream)
+{
+	return is_special(stream) ? &ctx->dev->busy_ns : &stream->busy_ns;
 }
 
 bool sim_stream_capturing(CUstream stream)
@@ -125,14 +130,19 @@ static CUresult stream_destroy(CUstream stream)
 /* Waiting for a stream, or asking it, is what a capture cannot record. */
 static CUresult stream_wait(CUcontext ctx, CUstream stream, bool settle)
 {
+	u64 busy_ns;
+
 	if (!sim_stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (sim_stream_capturing(stream)) {
 		sim_capture_invalidate(stream);
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	}
-	if (settle)
-		sim_pools_settle(is_special(stream) ? ctx->dev : stream->dev);
+	busy_ns = *sim_stream_clock(ctx, stream);
+	if (!settle)
+		return busy_ns > sim_clock_now() ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+	sim_clock_wait(busy_ns);
+	sim_pools_settle(is_special(stream) ? ctx->dev : stream->dev);
 	return CUDA_SUCCESS;
 }
 
@@ -140,6 +150,13 @@ static CUresult synchronize(CUcontext ctx)
 {
 	if (!sim_capture_allows_unsafe())
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	sim_clock_wait(ctx->dev->busy_ns);
+	for (size_t i = 0; i < sim.streams.n_entries; i++) {
+		CUstream stream = sim.streams.entries[i].value;
+
+		if (stream->dev == ctx->dev)
+			sim_clock_wait(stream->busy_ns);
+	}
 	sim_pools_settle(ctx->dev);
 	return CUDA_SUCCESS;
 }
@@ -208,6 +225,16 @@ static CUresult capture_end(CUstream stream, CUgraph *out)
 	return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 
+static CUresult get_flags(CUstream stream, unsigned int *out)
+{
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!sim_stream_known(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*out = is_special(stream) ? CU_STREAM_DEFAULT : stream->flags;
+	return CUDA_SUCCESS;
+}
+
 static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *out)
 {
 	if (!out)
@@ -259,24 +286,39 @@ static CUresult event_create(CUevent *out, unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
-static CUresult event_record(CUevent event, CUstream stream)
+/* What a capture records has no time. */
+static CUresult event_record(CUcontext ctx, CUevent event, CUstream stream)
 {
+	u64 now = sim_clock_now(), busy_ns;
+
 	if (!sim_handle_known(&sim.events, event) || !sim_stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
-	clock_gettime(CLOCK_MONOTONIC, &event->recorded);
 	event->held_since = holding;
+	if (is_special(stream) && !sim_capture_allows_implicit())
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	busy_ns = *sim_stream_clock(ctx, stream);
+	event->happens_ns = sim_stream_capturing(stream) ? 0 : busy_ns > now ? busy_ns : now;
 	return CUDA_SUCCESS;
 }
 
-static CUresult event_wait(CUcontext ctx, CUevent event, bool settle)
+static CUresult event_query(CUevent event)
 {
 	if (!sim_handle_known(&sim.events, event))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!settle && event->held_since && event->held_since == holding)
+	if (!sim_capture_allows_unsafe())
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	if (event->held_since && event->held_since == holding)
 		return CUDA_ERROR_NOT_READY;
+	return event->happens_ns > sim_clock_now() ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+static CUresult event_wait(CUcontext ctx, CUevent event)
+{
+	if (!sim_handle_known(&sim.events, event))
+		return CUDA_ERROR_INVALID_HANDLE;
 	event->held_since = 0;
-	if (settle)
-		sim_pools_settle(ctx->dev);
+	sim_clock_wait(event->happens_ns);
+	sim_pools_settle(ctx->dev);
 	return CUDA_SUCCESS;
 }
 
@@ -291,13 +333,16 @@ static CUresult event_destroy(CUevent event)
 
 static CUresult elapsed(float *out, CUevent start, CUevent end)
 {
+	u64 now = sim_clock_now();
+
 	if (!sim_handle_known(&sim.events, start) || !sim_handle_known(&sim.events, end))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!out || ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) ||
-		(start->recorded.tv_sec == 0 && start->recorded.tv_nsec == 0))
+	if (!out || ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) || !start->happens_ns ||
+		!end->happens_ns)
 		return CUDA_ERROR_INVALID_HANDLE;
-	*out = (float)(end->recorded.tv_sec - start->recorded.tv_sec) * 1e3f +
-	       (float)(end->recorded.tv_nsec - start->recorded.tv_nsec) / 1e6f;
+	if (start->happens_ns > now || end->happens_ns > now)
+		return CUDA_ERROR_NOT_READY;
+	*out = (float)((double)(int64_t)(end->happens_ns - start->happens_ns) / 1e6);
 	return CUDA_SUCCESS;
 }
 
@@ -305,6 +350,15 @@ CUresult cuCtxSynchronize(void)
 {
 	return SIM_CALL(NEED_CONTEXT, synchronize(ctx));
 }
+
+#if CUDA_VERSION >= 13000
+CUresult cuCtxSynchronize_v2(CUcontext hcontext)
+{
+	return SIM_CALL(NEED_INIT, sim_handle_known(&sim.contexts, hcontext)
+					   ? synchronize(hcontext)
+					   : CUDA_ERROR_INVALID_CONTEXT);
+}
+#endif
 
 CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 {
@@ -407,6 +461,16 @@ CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 	return SIM_CALL(NEED_CONTEXT, capture_end(hStream, phGraph));
 }
 
+CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
+{
+	return SIM_CALL(NEED_CONTEXT, get_flags(hStream, flags));
+}
+
+CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flags)
+{
+	return SIM_CALL(NEED_CONTEXT, get_flags(hStream, flags));
+}
+
 CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
 {
 	return SIM_CALL(NEED_CONTEXT, is_capturing(hStream, captureStatus));
@@ -453,34 +517,34 @@ CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 
 CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 {
-	return SIM_CALL(NEED_CONTEXT, event_record(hEvent, hStream));
+	return SIM_CALL(NEED_CONTEXT, event_record(ctx, hEvent, hStream));
 }
 
 CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 {
-	return SIM_CALL(NEED_CONTEXT, event_record(hEvent, hStream));
+	return SIM_CALL(NEED_CONTEXT, event_record(ctx, hEvent, hStream));
 }
 
 CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
 	(void)flags;
-	return SIM_CALL(NEED_CONTEXT, event_record(hEvent, hStream));
+	return SIM_CALL(NEED_CONTEXT, event_record(ctx, hEvent, hStream));
 }
 
 CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
 	(void)flags;
-	return SIM_CALL(NEED_CONTEXT, event_record(hEvent, hStream));
+	return SIM_CALL(NEED_CONTEXT, event_record(ctx, hEvent, hStream));
 }
 
 CUresult cuEventQuery(CUevent hEvent)
 {
-	return SIM_CALL(NEED_CONTEXT, event_wait(ctx, hEvent, false));
+	return SIM_CALL(NEED_CONTEXT, event_query(hEvent));
 }
 
 CUresult cuEventSynchronize(CUevent hEvent)
 {
-	return SIM_CALL(NEED_CONTEXT, event_wait(ctx, hEvent, true));
+	return SIM_CALL(NEED_CONTEXT, event_wait(ctx, hEvent));
 }
 
 CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)

@@ -7,7 +7,7 @@ the records that it must have left are worked out from the meaning of the driver
 import json
 import sys
 
-from rows_expected import ANY, Call, Expected, constants
+from rows_expected import ANY, SOME, Call, Expected, constants
 
 # As rows.h says.
 TOTAL_BYTES = 1 << 40
@@ -42,6 +42,8 @@ class Comparison:
     def agrees(self, want, found):
         if isinstance(want, tuple):
             return self.identity(want, int(found, 0))
+        if want is SOME:
+            return found != 0
         return want is ANY or want == (int(found, 0) if isinstance(found, str) else found)
 
     def record(self, call, kind, fields, record):
@@ -57,7 +59,7 @@ class Comparison:
 
 OF_CALLS = {'alloc', 'free', 'failure', 'copy', 'set', 'reserve', 'unreserve', 'handle_create', 'handle_release', 'map',
             'unmap', 'access', 'handle_retain', 'pool', 'graph_alloc', 'graph_free', 'graph', 'migrate', 'untracked',
-            'context', 'capture'}
+            'context', 'capture', 'copy_time', 'peer_access'}
 SAMPLES = {'memory', 'pool_memory', 'graph_memory', 'others'}
 
 

@@ -5,6 +5,7 @@ ARRAY_BYTES = 0x123450000  # as rows.h says
 CAPTURED_GRAPH = 0x9a9b9c00  # likewise
 MASK = (1 << 64) - 1
 ANY = object()
+SOME = object()  # any number but 0
 
 # CUarray_format: bits a channel, and bits a texel where the format says it all.
 CHANNEL_BITS = {0x01: 8, 0x10: 16, 0x20: 32}
@@ -31,6 +32,7 @@ class State:
     def __init__(self):
         self.pools, self.mapped, self.contexts, self.primary = {}, {}, {}, {}
         self.launched = set()
+        self.readback = None  # stream of the last asynchronous copy to the host, if the thread has not waited since
 
 
 class Call:
@@ -78,7 +80,7 @@ class Expected:
         fields = {'kind': self.number('KIND_' + kind), 'bytes': size & MASK,
                   'device': -1 if on_host else c.device if device is None else device}
         if not c.ok:
-            return [('failure', dict(fields, result=c.result))]
+            return [('failure', dict(fields, result=c.result, address=address if kind == 'REGISTERED' else 0))]
         return [('alloc', dict(fields, address=address, stream=stream, pool=pool,
                                context_id=('current',) if c.device == 0 else 0))]
 
@@ -114,7 +116,7 @@ class Expected:
         return self.free(c, 'PINNED', c['p'])
 
     def cuMemHostRegister(self, c):
-        return self.alloc(c, 'REGISTERED', c['p'] if c.ok else 0, c['bytesize'])
+        return self.alloc(c, 'REGISTERED', c['p'], c['bytesize'])
 
     def cuMemHostUnregister(self, c):
         return self.free(c, 'REGISTERED', c['p'])
@@ -234,9 +236,21 @@ class Expected:
         captured = c.capturing and not (not c.ok and 'Batch' in c.base)
         return c.is_async and self.number('COPY_ASYNC') + captured * self.number('COPY_CAPTURED')
 
-    def copy(self, c, direction, dst, src, size, flags='', rows=0):
-        bits = [self.number('COPY_' + flag) for flag in flags.split()] + [self.on_stream(c)]
-        return [('copy', {'direction': direction if direction is ANY else self.number('DIR_' + direction),
+    def default_stream(self, c):
+        """The driver here does not tell which other streams wait for the legacy default one. Of refused batches nothing is known."""
+        if not c.is_async or c['hStream'] > 1 or (not c.ok and 'Batch' in c.base):
+            return 0
+        per_thread = not c['hStream'] and c.export.endswith('_ptsz')
+        return self.number('COPY_BLOCKING' if per_thread else 'COPY_LEGACY')
+
+    def copy(self, c, direction, dst, src, size, flags='', rows=0, pitch=0):
+        bits = [self.number('COPY_' + flag) for flag in flags.split()] + [self.on_stream(c), self.default_stream(c)]
+        to_host = direction in ('D2H', 'UNIFIED')
+        timed = c.is_async and to_host and c.ok and not (c.capturing or 'SAME_CALL' in flags)
+        if timed:
+            self.state.readback = c['hStream']
+        timed_id = ANY if direction is ANY else SOME if timed else 0
+        return [('copy', {'pitch': pitch, 'timed_id': timed_id,'direction': direction if direction is ANY else self.number('DIR_' + direction),
                           'flags': sum(bits), 'dst': dst & MASK, 'src': src & MASK, 'bytes': size & MASK, 'rows': rows,
                           'stream': c['hStream'], 'device': c.device, 'result': c.result})]
 
@@ -277,7 +291,8 @@ class Expected:
         if peer and direction == 'D2D':
             direction = 'P2P'
         flags = ('DST_ARRAY ' if to == ARRAY else '') + ('SRC_ARRAY ' if source == ARRAY else '') + 'PEER' * peer
-        return self.copy(c, direction, dst, src, c['pCopy[0].WidthInBytes'] * rows, flags, rows)
+        pitches = [c['pCopy[0].%sPitch' % side] for side, kind in (('dst', to), ('src', source)) if kind != ARRAY]
+        return self.copy(c, direction, dst, src, c['pCopy[0].WidthInBytes'] * rows, flags, rows, max(pitches, default=0))
 
     def cuMemcpyBatchAsync(self, c):
         records = [] if c.ok else self.copy(c, 'UNIFIED', 0, 0, 0)
@@ -497,6 +512,28 @@ class Expected:
 
     def cuStreamEndCapture(self, c):
         return self.capture(c, 0)
+
+    # --- Waiting ---
+    def wait(self, c, stream=None):
+        if not c.ok or self.state.readback is None or stream not in (None, self.state.readback):
+            return []
+        self.state.readback = None
+        return [('copy_time', {'timed_id': SOME, 'gpu_time_ns': 0, 'wait_ns': ANY})]
+
+    def cuStreamSynchronize(self, c):
+        return self.wait(c, c['hStream'])
+
+    cuCtxSynchronize = cuEventSynchronize = wait
+
+    def peer(self, c, on):
+        return [('peer_access', {'device': c.device, 'peer': self.state.contexts.get(c['peerContext'], -1), 'on': on,
+                                 'result': c.result})]
+
+    def cuCtxEnablePeerAccess(self, c):
+        return self.peer(c, 1)
+
+    def cuCtxDisablePeerAccess(self, c):
+        return self.peer(c, 0)
 
     def nothing(self, c):
         return []
