@@ -357,7 +357,7 @@ endif
 
 demo: all ## run a leaking program on the simulated CUDA under the preload; prints the report
 	$(run)rm -f $(BUILD)/demo.vt
-	$(run)LD_LIBRARY_PATH=$(abspath $(BUILD))/sim $(cli) run -o $(BUILD)/demo.vt -- $(BUILD)/examples/demo-shared
+	$(run)CUSIM_LINK=25G LD_LIBRARY_PATH=$(abspath $(BUILD))/sim $(cli) run -o $(BUILD)/demo.vt -- $(BUILD)/examples/demo-shared
 
 # --- Checks of the sources -------------------------------------------------------------------------------------------
 headers    := $(wildcard include/*/*.h src/*/*.h src/*/*/*.h tools/*.h tools/*/*.h tests/sim/*.h)

@@ -103,6 +103,7 @@ int cmd_run(const struct options *options);
 int cmd_report(const struct options *options);
 int cmd_leaks(const struct options *options);
 int cmd_peak(const struct options *options);
+int cmd_transfers(const struct options *options);
 int cmd_timeline(const struct options *options);
 int cmd_dump(const struct options *options);
 int cmd_info(const struct options *options);

@@ -29,6 +29,12 @@ static const struct cmd commands[] = {
 			OPTION_HIDE | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
 		"TRACE...", "What is live at the end (or at another moment), with call stacks.",
 		"vramtrace leaks --min-bytes 1M train.vt"},
+	{"transfers", cmd_transfers, NEED_TRACES,
+		OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_JSON | OPTION_OUTPUT |
+			OPTION_ASCII,
+		"TRACE...",
+		"What copies cost: by direction, host memory and size, and what to do about it.",
+		"vramtrace transfers --limit 5 train.vt"},
 	{"timeline", cmd_timeline, NEED_ONE_TRACE,
 		OPTION_CSV | OPTION_POINTS | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII, "TRACE",
 		"Memory over time, drawn in the terminal or as CSV.",

@@ -36,8 +36,7 @@ static enum vt_direction direction_of(CUmemorytype dst, CUmemorytype src)
 /* Bytes from row to row of a side; arrays do not tell. */
 #define PITCH(box, side)                                                                           \
 	((box)->side##MemoryType == CU_MEMORYTYPE_ARRAY ? 0 : (uint64_t)(box)->side##Pitch)
-#define WIDER_PITCH(box)                                                                           \
-	(PITCH(box, dst) > PITCH(box, src) ? PITCH(box, dst) : PITCH(box, src))
+#define WIDER_PITCH(box) (PITCH(box, dst) > PITCH(box, src) ? PITCH(box, dst) : PITCH(box, src))
 
 #define NOTE_2D(box, more_flags, stream_)                                                          \
 	do {                                                                                       \

@@ -246,7 +246,7 @@ static void test_copies_and_failures(void **state)
 		.stack_id = 1};
 	struct vt_rec_failure failure = {
 		.time_ns = 20, .kind = VT_KIND_LINEAR, .bytes = 5, .result = 2, .stack_id = 3};
-	const struct copy_total *total;
+	const struct transfer_sum *total;
 	struct overview overview;
 	struct replay *replay;
 	struct story story;
@@ -264,9 +264,9 @@ static void test_copies_and_failures(void **state)
 	vt_put_failure(story.lane, &failure);
 	replay = end(&story);
 	assert_int_equal(overview_make(&overview, replay, NULL, 0, NULL), 0);
-	assert_int_equal(overview.n_copies, 2);
-	assert_int_equal(overview.copies[0]->key.stack_id, 2);
-	total = &overview.copy_totals[VT_DIR_H2D][MODEL_HOST_PAGEABLE];
+	assert_int_equal(overview.transfers.n_rows, 2);
+	assert_int_equal(overview.transfers.rows[0].key.stack_id, 2);
+	total = &overview.transfers.totals[VT_DIR_H2D][MODEL_HOST_PAGEABLE];
 	assert_int_equal(total->n_calls, 2);
 	assert_int_equal(total->bytes, 200);
 	assert_int_equal(total->host_time_ns, 16);

@@ -39,6 +39,7 @@ static void defaults(void **state)
 		assert_false(options.quiet);
 		assert_true(options.native_stacks);
 		assert_true(options.copies);
+		assert_false(options.copy_timing);
 		assert_true(options.memory_samples);
 		assert_int_equal(options.depth, 128);
 		assert_int_equal(options.max_bytes, 0);
@@ -53,9 +54,10 @@ static void good_values(void **state)
 	READ("VRAMTRACE_ENABLED=0", "VRAMTRACE_QUIET=1", "VRAMTRACE_STACK=none",
 		"VRAMTRACE_COPIES=none", "VRAMTRACE_MEMINFO=0", "VRAMTRACE_STACK_DEPTH=256",
 		"VRAMTRACE_MAX_SIZE=2G", "VRAMTRACE_OUTPUT=/tmp/%p=%e.vt",
-		"VRAMTRACE_LAYERS=driver", "VRAMTRACE_DEEPBIND=keep");
+		"VRAMTRACE_LAYERS=driver", "VRAMTRACE_DEEPBIND=keep", "VRAMTRACE_COPY_TIMING=1");
 	assert_string_equal(options.complaints, "");
 	assert_true(options.keep_deepbind);
+	assert_true(options.copy_timing);
 	assert_false(options.enabled);
 	assert_true(options.quiet);
 	assert_false(options.native_stacks);

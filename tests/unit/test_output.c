@@ -393,7 +393,7 @@ static void test_report(void **state)
 		"GPU 0  Test GPU  64.0 MiB\n",
 		"PEAK           32.0 MiB (50 % of the card, 32.0 MiB headroom) at 0:01.000\n",
 		"AT THE END     2.0 MiB linear in 1 block\n",
-		"COPIES         1.0 MiB to the device in 1 call, 4.0 ms of host time: 1.0 MiB "
+		"TRANSFERS      1.0 MiB to the device in 1 call, 4.0 ms of host time: 1.0 MiB "
 		"pageable\n",
 		"FAILED       ! cuMemAlloc_v2 failed 1 time (out of memory), 99.0 MiB, first at "
 		"0:02.000",

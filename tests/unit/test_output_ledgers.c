@@ -237,7 +237,7 @@ static void test_report(void **state)
 		"+ 134.0 MiB free, at 0:00.0",
 		"8.0 MiB linear in 2 blocks, 2.0 MiB array in 1 block, 6.0 MiB pool in 2 blocks, "
 		"40.0 MiB managed in 1 block, 2.0 MiB graph in 1 block, 0 B shared in 1 block\n",
-		"COPIES         3.0 MiB to the device in 1 call (3 copies), 5.0 us of host time",
+		"TRANSFERS      3.0 MiB to the device in 1 call (3 copies), 5.0 us of host time",
 		"MIGRATED       40.0 MiB of managed memory prefetched in 1 call, 7.0 us of host "
 		"time\n",
 		"cudaMalloc failed 1 time (out of memory)",
@@ -414,7 +414,7 @@ static void test_dump(void **state)
 		" graph api_id=0 action=launch graph=0 exec=0x2",
 		" migrate api_id=0 action=prefetch",
 		" failure api_id=cuMemAlloc_v2 kind=linear",
-		"result=out of memory caller_api=cudaMalloc\n",
+		"result=out of memory caller_api=cudaMalloc address=0\n",
 		" free api_id=cuMemFree_v2",
 		" caller_api=0\n",
 	};

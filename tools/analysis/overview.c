@@ -99,17 +99,6 @@ static size_t peaks_of(const struct model *model, struct replay_moment **moments
 	return n;
 }
 
-static int compare_copies(const void *a, const void *b)
-{
-	const struct model_copy *x = *(const struct model_copy *const *)a;
-	const struct model_copy *y = *(const struct model_copy *const *)b;
-	int order = order_of(y->host_time_ns, x->host_time_ns);
-
-	if (!order)
-		order = order_of(y->bytes, x->bytes);
-	return order ? order : order_of(x->key.stack_id, y->key.stack_id);
-}
-
 static int compare_failures(const void *a, const void *b)
 {
 	const struct model_failure *x = *(const struct model_failure *const *)a;
@@ -119,23 +108,6 @@ static int compare_failures(const void *a, const void *b)
 	if (!order)
 		order = order_of(y->bytes, x->bytes);
 	return order ? order : order_of(x->first_ns, y->first_ns);
-}
-
-static void take_copies(struct overview *overview, const struct model *model)
-{
-	overview->copies = memory_new(HASH_COUNT(model->copies), sizeof(*overview->copies));
-	for (const struct model_copy *copy = model->copies; copy; copy = copy->hh.next) {
-		struct copy_total *total =
-			&overview->copy_totals[copy->key.direction][copy->key.host_kind];
-
-		overview->copies[overview->n_copies++] = copy;
-		total->n_calls += copy->n_calls;
-		total->n_copies += copy->n_copies;
-		total->n_async += copy->n_async;
-		total->bytes += copy->bytes;
-		total->host_time_ns += copy->host_time_ns;
-	}
-	qsort(overview->copies, overview->n_copies, sizeof(*overview->copies), compare_copies);
 }
 
 static void take_failures(struct overview *overview, const struct model *model)
@@ -175,7 +147,7 @@ int overview_make(struct overview *overview, struct replay *replay,
 	site_list_add_teardown(&overview->end, replay->model);
 	site_list_sort(&overview->end);
 	owner_list_sort(&overview->owners);
-	take_copies(overview, replay->model);
+	transfers_make(&overview->transfers, replay->model, owners);
 	take_failures(overview, replay->model);
 	return 0;
 }
@@ -195,7 +167,7 @@ void overview_release(struct overview *overview)
 	}
 	free(overview->views);
 	site_list_release(&overview->end);
-	free(overview->copies);
+	transfers_release(&overview->transfers);
 	free(overview->failures);
 	owner_list_release(&overview->owners);
 	*overview = (struct overview){0};

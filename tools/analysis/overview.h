@@ -8,6 +8,7 @@
 #include "analysis/facts.h"
 #include "analysis/owners.h"
 #include "analysis/sites.h"
+#include "analysis/transfers.h"
 #include "model/replay.h"
 
 /* What a device holds beyond the bytes that were asked for and are live. */
@@ -36,24 +37,13 @@ struct view {
 	struct site_list sites; /* live ones; of a peak only the device's own, tracked kinds */
 };
 
-/* Copies of one direction and sort of host memory, over all sites. */
-struct copy_total {
-	uint64_t n_calls;
-	uint64_t n_copies;
-	uint64_t n_async;
-	uint64_t bytes;
-	uint64_t host_time_ns;
-};
-
 struct overview {
 	const struct replay *replay;
 	struct trace_facts facts;
 	struct view *views;
 	size_t n_views;
-	struct site_list end;		  /* live at the end, then what contexts took with them */
-	const struct model_copy **copies; /* most host time first */
-	size_t n_copies;
-	struct copy_total copy_totals[VT_N_DIRECTIONS][MODEL_N_HOST_KINDS];
+	struct site_list end; /* live at the end, then what contexts took with them */
+	struct transfers transfers;
 	const struct model_failure **failures; /* most calls first */
 	size_t n_failures;
 	bool owners_known; /* they were asked for */

@@ -1,5 +1,5 @@
 /* Copies: their true direction, and what sort of host memory they touched, from what is known of
- * their two addresses. And managed memory that is told where to be. */
+ * their two addresses. */
 #include "model/internal.h"
 #include "model/memory.h"
 
@@ -7,34 +7,41 @@
 struct place {
 	int device; /* ordinal, MODEL_DEVICE_UNKNOWN: some device, MODEL_DEVICE_HOST */
 	enum model_host_kind host_kind;
-	bool known; /* the model holds memory at the address */
+	bool known;		   /* the model holds memory at the address */
+	struct model_block *block; /* that it is in; NULL: no block */
+};
+
+struct ends {
+	struct place dst, src;
 };
 
 static struct place place_of(const struct model *model, uint64_t address)
 {
-	const struct model_block *block = ledger_block_at(model, address);
+	struct model_block *block = ledger_block_at(model, address);
 	const struct model_mapping *mapping;
 	int device;
 
 	if (block) {
 		switch (block->kind) {
 		case VT_KIND_PINNED:
-			return (struct place){MODEL_DEVICE_HOST, MODEL_HOST_PINNED, true};
+			return (struct place){MODEL_DEVICE_HOST, MODEL_HOST_PINNED, true, block};
 		case VT_KIND_REGISTERED:
-			return (struct place){MODEL_DEVICE_HOST, MODEL_HOST_REGISTERED, true};
+			return (struct place){
+				MODEL_DEVICE_HOST, MODEL_HOST_REGISTERED, true, block};
 		case VT_KIND_MANAGED:
-			return (struct place){block->device->ordinal, MODEL_HOST_MANAGED, true};
+			return (struct place){
+				block->device->ordinal, MODEL_HOST_MANAGED, true, block};
 		default:
-			return (struct place){block->device->ordinal, MODEL_HOST_NONE, true};
+			return (struct place){block->device->ordinal, MODEL_HOST_NONE, true, block};
 		}
 	}
 	mapping = vmm_mapping_at(model, address);
 	if (!mapping)
-		return (struct place){MODEL_DEVICE_HOST, MODEL_HOST_PAGEABLE, false};
+		return (struct place){MODEL_DEVICE_HOST, MODEL_HOST_PAGEABLE, false, NULL};
 	device =
 		mapping->physical ? mapping->physical->block.device->ordinal : MODEL_DEVICE_UNKNOWN;
-	return (struct place){
-		device, device == MODEL_DEVICE_HOST ? MODEL_HOST_PINNED : MODEL_HOST_NONE, true};
+	return (struct place){device,
+		device == MODEL_DEVICE_HOST ? MODEL_HOST_PINNED : MODEL_HOST_NONE, true, NULL};
 }
 
 static bool on_host(const struct place *place)
@@ -99,23 +106,27 @@ static struct model_copy *copy_of(struct model *model, const struct model_copy_k
 
 static struct place end_of(const struct model *model, uint64_t address, bool array)
 {
-	const struct model_block *block = array ? ledger_array(model, address) : NULL;
+	struct model_block *block = array ? ledger_array(model, address) : NULL;
 
 	if (!array)
 		return place_of(model, address);
 	/* Levels of mipmapped arrays have handles of their own, which nobody was seen to make. */
 	return (struct place){block ? block->device->ordinal : MODEL_DEVICE_UNKNOWN,
-		MODEL_HOST_NONE, block != NULL};
+		MODEL_HOST_NONE, block != NULL, block};
+}
+
+static bool is_unified(const struct vt_rec_copy *given)
+{
+	return given->direction == VT_DIR_UNIFIED || given->direction >= VT_N_DIRECTIONS;
 }
 
 /* The ends of a copy, as the entry point and what is known of the addresses say. */
-static struct model_copy_key key_of(struct model *model, const struct vt_rec_copy *given)
+static struct ends ends_of(struct model *model, const struct vt_rec_copy *given)
 {
 	int device = model_device_of(model, given->device)->ordinal;
 	struct place dst = end_of(model, given->dst, given->flags & VT_COPY_DST_ARRAY);
 	struct place src = end_of(model, given->src, given->flags & VT_COPY_SRC_ARRAY);
-	bool unified = given->direction == VT_DIR_UNIFIED || given->direction >= VT_N_DIRECTIONS;
-	struct model_copy_key key = {.stack_id = given->stack_id};
+	bool unified = is_unified(given);
 
 	if (given->direction == VT_DIR_H2D || given->direction == VT_DIR_H2H)
 		set_host(&src);
@@ -125,12 +136,28 @@ static struct model_copy_key key_of(struct model *model, const struct vt_rec_cop
 		set_host(&dst);
 	else if (!unified || given->flags & VT_COPY_DST_ARRAY)
 		set_device(&dst, device);
-	key.dst_device = dst.device;
-	key.src_device = src.device;
-	key.direction = unified ? direction_of(&dst, &src) : (uint32_t)given->direction;
+	return (struct ends){dst, src};
+}
+
+static uint16_t size_class_of(uint64_t bytes)
+{
+	return bytes ? (uint16_t)(64 - __builtin_clzll(bytes)) : 0;
+}
+
+static struct model_copy_key key_of(const struct ends *ends, const struct vt_rec_copy *given)
+{
+	struct model_copy_key key = {
+		.stack_id = given->stack_id,
+		.dst_device = ends->dst.device,
+		.src_device = ends->src.device,
+		.direction = is_unified(given) ? direction_of(&ends->dst, &ends->src)
+					       : (uint32_t)given->direction,
+		.host_kind = (uint16_t)host_kind_of(&ends->dst, &ends->src),
+		.size_class = size_class_of(given->bytes),
+	};
+
 	if (key.direction == VT_DIR_D2D && given->flags & VT_COPY_PEER)
 		key.direction = VT_DIR_P2P;
-	key.host_kind = host_kind_of(&dst, &src);
 	return key;
 }
 
@@ -144,7 +171,10 @@ static void begin_call(struct model *model, struct model_copy *copy, const struc
 	copy->n_small += given->bytes <= MODEL_SMALL_COPY_BYTES;
 	model->last_call.copy = copy;
 	model->last_call.bytes = given->bytes;
+	model->last_call.first_bytes = given->bytes;
+	model->last_call.ns = given->duration_ns;
 	model->last_call.tid = record->tid;
+	traffic_begin_call(model, copy, record);
 }
 
 /* More of a batch: together its copies may not be small. */
@@ -157,6 +187,37 @@ static void continue_call(struct model *model, const struct vt_record *record)
 	model->last_call.bytes = add_capped(before, record->copy.bytes);
 	if (before <= MODEL_SMALL_COPY_BYTES && model->last_call.bytes > MODEL_SMALL_COPY_BYTES)
 		model->last_call.copy->n_small--;
+	traffic_continue_call(model, &record->copy);
+}
+
+/* Memory of cuMemAlloc and arrays can be used by another device only with peer access; access to
+ * other sorts is granted by other calls. */
+static bool needs_peer_access(const struct place *place)
+{
+	return place->block && place->device >= 0 &&
+	       (place->block->kind == VT_KIND_LINEAR || place->block->kind == VT_KIND_ARRAY);
+}
+
+static void note_peers(struct model *model, struct model_copy *copy, const struct ends *ends,
+	const struct vt_rec_copy *given)
+{
+	if (copy->key.direction != VT_DIR_P2P || !needs_peer_access(&ends->dst) ||
+		!needs_peer_access(&ends->src) || ends->dst.device == ends->src.device ||
+		traffic_has_peer_access(model, ends->dst.device, ends->src.device))
+		return;
+	copy->unpeered.n++;
+	copy->unpeered.bytes = add_capped(copy->unpeered.bytes, given->bytes);
+}
+
+static void note_host_memory(struct model *model, struct model_copy *copy, const struct ends *ends,
+	const struct vt_rec_copy *given)
+{
+	host_use_note_copy(model, ends->dst.block, copy, given, given->dst);
+	host_use_note_copy(model, ends->src.block, copy, given, given->src);
+	if (copy->key.direction == VT_DIR_H2D)
+		host_ranges_note_up(model, copy, given->src, given->bytes);
+	else if (copy->key.direction == VT_DIR_D2H)
+		host_ranges_note_down(model, copy, given->dst, given->bytes);
 }
 
 void copy_apply(struct model *model, const struct vt_record *record)
@@ -164,6 +225,7 @@ void copy_apply(struct model *model, const struct vt_record *record)
 	const struct vt_rec_copy *given = &record->copy;
 	struct model_copy_key key;
 	struct model_copy *copy;
+	struct ends ends;
 
 	if (given->result) {
 		model_note_failure(model,
@@ -181,77 +243,19 @@ void copy_apply(struct model *model, const struct vt_record *record)
 		model->captured.copy_bytes = add_capped(model->captured.copy_bytes, given->bytes);
 		return;
 	}
-	key = key_of(model, given);
+	ends = ends_of(model, given);
+	key = key_of(&ends, given);
 	copy = copy_of(model, &key);
+	if (!copy->n_copies++)
+		copy->first_ns = given->time_ns;
+	copy->last_ns = given->time_ns;
 	if (given->flags & VT_COPY_SAME_CALL)
 		continue_call(model, record);
 	else
 		begin_call(model, copy, record);
-	copy->n_copies++;
 	copy->bytes = add_capped(copy->bytes, given->bytes);
 	copy->host_time_ns = add_capped(copy->host_time_ns, given->duration_ns);
-}
-
-void copy_apply_set(struct model *model, const struct vt_record *record)
-{
-	const struct vt_rec_set *set = &record->set;
-	struct model_device *device = model_device_of(model, set->device);
-
-	if (set->result) {
-		model_note_failure(model,
-			&(struct model_failure_key){.result = set->result,
-				.stack_id = set->stack_id,
-				.api_id = set->api_id,
-				.caller_api = set->caller_api,
-				.device = device->ordinal,
-				.refusal = MODEL_REFUSED_SET},
-			set->bytes, set->time_ns);
-		return;
-	}
-	if (set->flags & VT_COPY_CAPTURED) {
-		model->captured.n_sets++;
-		model->captured.set_bytes = add_capped(model->captured.set_bytes, set->bytes);
-		return;
-	}
-	device->n_sets++;
-	device->set_bytes = add_capped(device->set_bytes, set->bytes);
-}
-
-/* The ranges of one call share its thread and its moment. */
-static bool is_same_migration(const struct model *model, const struct vt_record *record)
-{
-	return model->last_migration.time_ns == record->migrate.time_ns &&
-	       model->last_migration.api_id == record->migrate.api_id &&
-	       model->last_migration.tid == record->tid;
-}
-
-void copy_apply_migrate(struct model *model, const struct vt_record *record)
-{
-	const struct vt_rec_migrate *given = &record->migrate;
-	struct model_migration *migration;
-
-	if (given->result) {
-		model_note_failure(model,
-			&(struct model_failure_key){.result = given->result,
-				.stack_id = given->stack_id,
-				.api_id = given->api_id,
-				.device = given->device < 0
-						  ? MODEL_DEVICE_HOST
-						  : model_device_of(model, given->device)->ordinal,
-				.refusal = MODEL_REFUSED_MIGRATE,
-				.kind = VT_KIND_MANAGED},
-			given->bytes, given->time_ns);
-		return;
-	}
-	if (!given->action || given->action >= MODEL_N_MIGRATIONS)
-		return;
-	migration = &model->migrations[given->action];
-	migration->bytes = add_capped(migration->bytes, given->bytes);
-	if (migration->n_calls && is_same_migration(model, record))
-		return;
-	migration->n_calls++;
-	migration->host_time_ns = add_capped(migration->host_time_ns, given->duration_ns);
-	model->last_migration.time_ns = given->time_ns;
-	model->last_migration.api_id = given->api_id;
-	model->last_migration.tid = record->tid;
+	note_peers(model, copy, &ends, given);
+	note_host_memory(model, copy, &ends, given);
+	traffic_note_copy(model, copy, given);
 }

@@ -78,6 +78,8 @@ void vmm_release(struct model *model);
 void copy_apply(struct model *model, const struct vt_record *record);
 void copy_apply_set(struct model *model, const struct vt_record *record);
 void copy_apply_migrate(struct model *model, const struct vt_record *record);
+void traffic_apply_copy_time(struct model *model, const struct vt_record *record);
+void traffic_apply_peer_access(struct model *model, const struct vt_rec_peer_access *given);
 void context_apply(struct model *model, const struct vt_record *record);
 void pool_apply(struct model *model, const struct vt_record *record);
 void graph_apply(struct model *model, const struct vt_record *record);
@@ -92,6 +94,43 @@ void blocks_release(struct model *model);
 
 /* Memory of the driver is gone that was an allocator's. */
 void segment_end(struct model *model, struct model_segment *segment);
+
+/* A copy was made; it begins a call, or is more of the last one. */
+void traffic_note_copy(
+	struct model *model, const struct model_copy *copy, const struct vt_rec_copy *given);
+void traffic_begin_call(
+	struct model *model, struct model_copy *copy, const struct vt_record *record);
+void traffic_continue_call(struct model *model, const struct vt_rec_copy *given);
+
+/* Whether one of the devices may use the memory of the other. */
+bool traffic_has_peer_access(const struct model *model, int device, int peer);
+
+/* Host memory at address was copied from, or to. */
+void host_ranges_note_up(
+	struct model *model, struct model_copy *copy, uint64_t address, uint64_t bytes);
+void host_ranges_note_down(
+	struct model *model, struct model_copy *copy, uint64_t address, uint64_t bytes);
+
+/* Host memory is no more what it was. */
+void host_ranges_end(struct model *model, uint64_t address, uint64_t bytes);
+void host_ranges_release(struct model *model);
+
+/* A block was booked; nothing is done unless it is page-locked host memory. It is copied from or to
+ * at address (block may be NULL), and about to be freed. */
+void host_use_begin(
+	struct model *model, struct model_block *block, const struct vt_rec_alloc *alloc);
+void host_use_note_copy(struct model *model, struct model_block *block, struct model_copy *copy,
+	const struct vt_rec_copy *given, uint64_t address);
+void host_use_end(struct model *model, struct model_block *block, const struct vt_rec_free *given);
+
+/* Something could not be allocated, or registered. */
+void host_use_note_refused(struct model *model, const struct vt_rec_failure *given);
+
+/* A block was booked, or is about to be freed. */
+void again_note_alloc(
+	struct model *model, const struct model_block *block, const struct vt_rec_alloc *given);
+void again_note_free(
+	struct model *model, const struct model_block *block, const struct vt_rec_free *given);
 
 /* Memory is being obtained in context_id, on device where that is known: if the context had been
  * let go, what it held is gone by now. Returns it, NULL for 0. */

@@ -183,6 +183,7 @@ void ledger_end_block(struct model *model, struct model_block *block, bool teard
 		segment_end(model, block->segment);
 	ledger_remove(model, block, teardown);
 	tree_remove(tree_of(model, block->kind), &block->node);
+	free(block->use);
 	free(block);
 }
 
@@ -234,6 +235,8 @@ void ledger_apply_alloc(struct model *model, const struct vt_record *record)
 	}
 	context_add_block(context, block);
 	ledger_add(model, block, &place);
+	host_use_begin(model, block, alloc);
+	again_note_alloc(model, block, alloc);
 }
 
 /* What the free of a record, which frees `block` if that is known, is refused. */
@@ -269,6 +272,8 @@ void ledger_apply_free(struct model *model, const struct vt_record *record)
 		/* cuMemFree, which also takes memory of pools, waits for what uses it. */
 		if (block->pool && given->kind == VT_KIND_POOL)
 			pool_note_pending(block->pool, given->stream, block->bytes);
+		host_use_end(model, block, given);
+		again_note_free(model, block, given);
 		ledger_end_block(model, block, false);
 	} else {
 		model->n_unknown_frees++;
@@ -281,6 +286,7 @@ static void release_tree(struct tree *tree)
 		struct tree_node *node = tree->root;
 
 		tree_remove(tree, node);
+		free(container(node, struct model_block, node)->use);
 		free(container(node, struct model_block, node));
 	}
 }

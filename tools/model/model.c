@@ -7,9 +7,6 @@
 #include "model/internal.h"
 #include "model/memory.h"
 
-/* More devices than any host has: a trace that names one beyond is damaged. */
-#define MAX_ORDINAL 1023
-
 #define MIN_PAGE_BYTES 4096u
 #define MAX_PAGE_BYTES (1u << 30)
 
@@ -51,6 +48,7 @@ void model_free(struct model *model)
 	ledger_release(model);
 	graph_release(model);
 	stack_release(model);
+	host_ranges_release(model);
 	while (model->pools) {
 		struct model_pool *pool = model->pools;
 
@@ -60,11 +58,15 @@ void model_free(struct model *model)
 	FREE_TABLE(struct model_site, model->sites, free(item->tids));
 	FREE_TABLE(struct model_failure, model->failures, );
 	FREE_TABLE(struct model_copy, model->copies, );
+	FREE_TABLE(struct model_timed, model->timed, );
+	FREE_TABLE(struct model_thread, model->threads, );
+	FREE_TABLE(struct model_pinning, model->pinnings, );
 	FREE_TABLE(struct model_api, model->apis, free(item->name));
 	FREE_TABLE(struct model_context, model->contexts, );
 	for (size_t i = 0; i < model->n_devices; i++)
 		free(model->devices[i]);
 	free(model->devices);
+	free(model->peers);
 	free(model->environment.items);
 	free(model->uncovered.items);
 	free(model->notes.items);
@@ -104,7 +106,7 @@ struct model_device *model_device_of(struct model *model, int64_t ordinal)
 
 	if (device)
 		return device;
-	if (ordinal >= 0 && ordinal <= MAX_ORDINAL)
+	if (ordinal >= 0 && ordinal <= MODEL_MAX_ORDINAL)
 		return device_make(model, (int)ordinal);
 	return model->n_devices == 1 && model->n_described == 1 ? model->devices[0]
 								: &model->unknown;
@@ -186,7 +188,7 @@ static void apply_device(struct model *model, const struct vt_rec_device *given)
 {
 	struct model_device *device;
 
-	if (given->ordinal > MAX_ORDINAL)
+	if (given->ordinal > MODEL_MAX_ORDINAL)
 		return;
 	device = device_find(model, (int64_t)given->ordinal);
 	if (!device)
@@ -239,6 +241,7 @@ static void apply_failure(struct model *model, const struct vt_rec_failure *give
 	};
 
 	model_note_failure(model, &key, given->bytes, given->time_ns);
+	host_use_note_refused(model, given);
 }
 
 static bool is_file(struct vt_text path, const char *name)
@@ -306,7 +309,8 @@ static void apply_description(struct model *model, const struct vt_record *recor
 
 static void note_time(struct model *model, const struct vt_record *record)
 {
-	bool event = record->kind >= VT_REC_alloc && record->kind <= VT_REC_graph_pool;
+	bool event = (record->kind >= VT_REC_alloc && record->kind <= VT_REC_graph_pool) ||
+		     record->kind == VT_REC_copy_time || record->kind == VT_REC_peer_access;
 
 	if (event && !model->n_events++)
 		model->first_ns = record->time_ns;
@@ -339,6 +343,12 @@ void model_apply(struct model *model, const struct vt_record *record)
 		break;
 	case VT_REC_copy:
 		copy_apply(model, record);
+		break;
+	case VT_REC_copy_time:
+		traffic_apply_copy_time(model, record);
+		break;
+	case VT_REC_peer_access:
+		traffic_apply_peer_access(model, &record->peer_access);
 		break;
 	case VT_REC_set:
 		copy_apply_set(model, record);

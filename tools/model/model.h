@@ -11,16 +11,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/memory.h"
-#define uthash_fatal(message) memory_exhausted()
-#include <uthash.h>
-
+#include "model/hash.h"
+#include "model/transfer.h"
 #include "model/tree.h"
 #include "vramtrace/format.h"
 
 /* In the place of a device ordinal. */
 #define MODEL_DEVICE_UNKNOWN (-1)
 #define MODEL_DEVICE_HOST    (-2)
+/* More devices than any host has: a trace that names one beyond is damaged. */
+#define MODEL_MAX_ORDINAL 1023
 
 /* Taken for a device's page when the driver did not say. */
 #define MODEL_PAGE_BYTES (2u << 20)
@@ -120,6 +120,8 @@ struct model_device {
 	uint64_t graph_used_bytes;     /* of that, in use, as of the last sample */
 	uint64_t n_sets;
 	uint64_t set_bytes;
+	uint64_t blocking_copy_ns; /* last copy on a stream that the legacy default stream waits
+				      for; 0: none yet */
 };
 
 /* A site is one stack, device and kind; and, of memory that an allocator hands out, the allocator.
@@ -141,7 +143,9 @@ struct model_site {
 	uint64_t teardown_bytes;
 	uint64_t segment_bytes; /* live, and segments of allocators, whose own sites hold it, too */
 	uint64_t n_segments;
-	uint64_t first_ns; /* of its allocations */
+	uint64_t alloc_ns;	 /* inside its allocations */
+	struct model_part again; /* just after as much was freed; ns: in both calls */
+	uint64_t first_ns;	 /* of its allocations */
 	uint64_t last_ns;
 	uint32_t *tids; /* distinct threads, ascending */
 	size_t n_tids;
@@ -171,6 +175,7 @@ struct model_block {
 	struct model_block **link_in_context; /* what points to it */
 	struct model_segment *segment;	      /* it is an allocator's; NULL: none's */
 	uint32_t kind;			      /* enum vt_kind */
+	struct model_host_use *use;	      /* of page-locked host memory, else NULL */
 };
 
 /* Physical memory of cuMemCreate, or somebody else's behind a handle: lives while it has references
@@ -307,37 +312,6 @@ struct model_failure {
 	UT_hash_handle hh;
 };
 
-/* What sort of host memory a copy touched. */
-enum model_host_kind {
-	MODEL_HOST_NONE, /* no host memory */
-	MODEL_HOST_PAGEABLE,
-	MODEL_HOST_PINNED,
-	MODEL_HOST_REGISTERED,
-	MODEL_HOST_MANAGED,
-	MODEL_N_HOST_KINDS
-};
-
-struct model_copy_key {
-	uint64_t stack_id;
-	int32_t dst_device; /* ordinal or MODEL_DEVICE_* */
-	int32_t src_device;
-	uint32_t direction; /* enum vt_direction, never VT_DIR_UNIFIED */
-	uint32_t host_kind; /* enum model_host_kind */
-};
-
-struct model_copy {
-	struct model_copy_key key;
-	uint64_t n_calls;  /* a batch is one call, booked where its first copy is */
-	uint64_t n_copies; /* each one of a batch */
-	uint64_t n_async;  /* calls */
-	uint64_t n_small;  /* calls, of at most MODEL_SMALL_COPY_BYTES in all */
-	uint64_t bytes;
-	uint64_t host_time_ns;
-	UT_hash_handle hh;
-};
-
-#define MODEL_SMALL_COPY_BYTES 65536u
-
 struct model_stack {
 	uint64_t stack_id;
 	uint64_t time_ns;
@@ -461,8 +435,25 @@ struct model {
 	struct {
 		struct model_copy *copy; /* booked there, NULL: none yet */
 		uint64_t bytes;
+		uint64_t first_bytes; /* of its first copy */
+		uint64_t ns;
+		uint64_t timed_id;
 		uint32_t tid;
-	} last_call;		  /* the last copy call: more of the same batch may follow */
+		bool is_close, is_through; /* is booked so */
+	} last_call; /* the last copy call: more of the same batch may follow */
+	struct model_timed *timed;
+	struct model_thread *threads;
+	uint64_t submit_ns; /* the shortest asynchronous call, not with pageable memory; 0: none */
+	struct model_traffic traffic;
+	struct model_host_ranges host_ranges;
+	struct model_pinning *pinnings;
+	struct model_clash clashes[MODEL_MAX_CLASHES];
+	size_t n_clashes;
+	struct model_freed freed[MODEL_N_FREED]; /* a ring */
+	uint64_t n_freed;
+	struct model_peer *peers;
+	size_t n_peers;
+	size_t peers_room;
 	struct model_page *pages; /* pages that small blocks share */
 	struct tree live;	  /* struct model_block, by address */
 	struct tree arrays;	  /* struct model_block, by array handle */

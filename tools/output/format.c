@@ -37,6 +37,21 @@ struct format_text format_signed_bytes(int64_t bytes)
 	return out;
 }
 
+struct format_text format_rate(uint64_t bytes_per_s)
+{
+	static const char *const units[] = {"kB", "MB", "GB", "TB"};
+	struct format_text out;
+	double value = (double)bytes_per_s / 1000;
+	size_t unit = 0;
+
+	while (value >= 999.95 && unit + 1 < sizeof(units) / sizeof(*units)) {
+		value /= 1000;
+		unit++;
+	}
+	snprintf(out.text, sizeof(out.text), "%.1f %s/s", value, units[unit]);
+	return out;
+}
+
 struct format_text format_count(uint64_t n)
 {
 	struct format_text out;

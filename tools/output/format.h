@@ -21,6 +21,8 @@ struct format_text {
 struct format_text format_bytes(uint64_t bytes);
 /* The same with a sign where it is negative: "-1.5 MiB". */
 struct format_text format_signed_bytes(int64_t bytes);
+/* "54.6 GB/s": powers of ten, as links are rated. */
+struct format_text format_rate(uint64_t bytes_per_s);
 /* "1,204,331" */
 struct format_text format_count(uint64_t n);
 /* A length of time: "812 ns", "3.2 ms", "14.2 s", "3 min 12 s", "2 h 5 min". */

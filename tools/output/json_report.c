@@ -9,6 +9,7 @@
 #include "output/json_coverage.h"
 #include "output/json_devices.h"
 #include "output/modules.h"
+#include "output/json_transfers.h"
 #include "output/result.h"
 
 /* Which trace an item is of: an index into traces[]. */
@@ -247,44 +248,6 @@ static void put_failures(
 	}
 }
 
-static void put_copy_devices(struct json *json, const struct model_copy_key *key)
-{
-	json_open(json, "devices", '[');
-	if (key->src_device >= 0)
-		json_signed(json, NULL, key->src_device);
-	if (key->dst_device >= 0 && key->dst_device != key->src_device)
-		json_signed(json, NULL, key->dst_device);
-	json_close(json, ']');
-}
-
-static void put_transfers(struct json *json, const struct report_trace *trace, size_t index)
-{
-	struct stack_source source = report_stacks(trace);
-
-	for (size_t i = 0; i < trace->overview->n_copies; i++) {
-		const struct model_copy *copy = trace->overview->copies[i];
-
-		json_open(json, NULL, '{');
-		put_trace(json, index);
-		json_string(json, "direction", model_direction_name(copy->key.direction));
-		json_string(json, "host_kind", model_host_kind_name(copy->key.host_kind));
-		put_copy_devices(json, &copy->key);
-		json_number(json, "calls", copy->n_calls);
-		json_number(json, "copies", copy->n_copies);
-		json_number(json, "async_calls", copy->n_async);
-		json_number(json, "bytes", copy->bytes);
-		json_number(json, "host_time_ns", copy->host_time_ns);
-		json_null(json, "bytes_per_s");
-		json_null(json, "async_blocking_calls");
-		json_number(json, "small_calls", copy->n_small);
-		json_null(json, "redundant_bytes");
-		json_null(json, "lost_time_ns");
-		json_null(json, "advice");
-		stack_json(json, &source, copy->key.stack_id);
-		json_close(json, '}');
-	}
-}
-
 static void put_migrations(struct json *json, const struct report_trace *trace, size_t index)
 {
 	const struct model *model = trace->overview->replay->model;
@@ -377,7 +340,10 @@ void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigne
 		put_each(&json, "failures", traces, n, put_other_failures);
 		json_null(&json, "fragmentation");
 		json_null(&json, "oom");
-		put_each(&json, "transfers", traces, n, put_transfers);
+	}
+	if (parts & REPORT_TRANSFERS)
+		json_transfers(&json, traces, n);
+	if (parts == REPORT_ALL) {
 		put_each(&json, "migrations", traces, n, put_migrations);
 		json_torch(&json, traces, n);
 		json_allocators(&json, traces, n);

@@ -23,7 +23,8 @@ struct stack_source report_stacks(const struct report_trace *trace);
 enum report_part {
 	REPORT_PEAKS = 1,
 	REPORT_LEAKS = 2,
-	REPORT_ALL = 7, /* the whole schema */
+	REPORT_TRANSFERS = 4,
+	REPORT_ALL = 15, /* the whole schema */
 };
 
 void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigned int parts);

@@ -8,9 +8,10 @@
 #include "output/line.h"
 #include "output/not_seen.h"
 #include "output/result.h"
+#include "output/transfers_text.h"
 
 #define N_TOP	  5u /* sites shown for a peak and for the end */
-#define N_WORST	  3u /* copies and refusals shown */
+#define N_WORST	  3u /* refusals shown */
 #define MAX_LABEL 200u
 /* What is spare is mentioned when it makes this share of what is held. */
 #define SPARE_PART 50u
@@ -185,81 +186,6 @@ static void put_ends(const struct style *style, const struct report_trace *trace
 		put_teardown(style, trace);
 }
 
-static void put_copy_total(const struct style *style, const struct copy_total *totals,
-	const char *where, const char *heading)
-{
-	struct copy_total sum = {0};
-	bool split = false;
-
-	for (uint32_t kind = 0; kind < MODEL_N_HOST_KINDS; kind++) {
-		sum.n_calls += totals[kind].n_calls;
-		sum.n_copies += totals[kind].n_copies;
-		sum.bytes += totals[kind].bytes;
-		sum.host_time_ns += totals[kind].host_time_ns;
-	}
-	line_begin(style, heading, false);
-	fprintf(style->out, "%s %s in %s %s", format_bytes(sum.bytes).text, where,
-		format_count(sum.n_calls).text, line_plural(sum.n_calls, "call", "calls"));
-	if (sum.n_copies > sum.n_calls)
-		fprintf(style->out, " (%s copies)", format_count(sum.n_copies).text);
-	fprintf(style->out, ", %s of host time", format_duration(sum.host_time_ns).text);
-	for (uint32_t kind = MODEL_HOST_PAGEABLE; kind < MODEL_N_HOST_KINDS; kind++) {
-		if (!totals[kind].n_copies)
-			continue;
-		fprintf(style->out, "%s%s %s", split ? ", " : ": ",
-			format_bytes(totals[kind].bytes).text, model_host_kind_name(kind));
-		split = true;
-	}
-	fputc('\n', style->out);
-}
-
-/* The copies from and to pageable memory that took the host's time. */
-static void put_worst_copies(const struct style *style, const struct report_trace *trace)
-{
-	struct stack_source source = report_stacks(trace);
-	size_t n = 0;
-
-	for (size_t i = 0; i < trace->overview->n_copies && n < N_WORST; i++) {
-		const struct model_copy *copy = trace->overview->copies[i];
-
-		if (copy->key.host_kind != MODEL_HOST_PAGEABLE || copy->key.direction == VT_DIR_H2H)
-			continue;
-		line_begin(style, NULL, false);
-		fprintf(style->out, "%10s  in %s %s %s pageable memory  ",
-			format_duration(copy->host_time_ns).text, format_count(copy->n_copies).text,
-			line_plural(copy->n_copies, "copy", "copies"),
-			copy->key.direction == VT_DIR_H2D ? "from" : "to");
-		put_site_label(style, &source, copy->key.stack_id);
-		fputc('\n', style->out);
-		n++;
-	}
-}
-
-static void put_copies(const struct style *style, const struct report_trace *trace)
-{
-	static const char *const where[VT_N_DIRECTIONS] = {
-		[VT_DIR_H2D] = "to the device",
-		[VT_DIR_D2H] = "back to the host",
-		[VT_DIR_D2D] = "on the device",
-		[VT_DIR_P2P] = "between devices",
-		[VT_DIR_H2H] = "between host buffers",
-	};
-	const char *heading = "COPIES";
-
-	for (uint32_t direction = VT_DIR_H2D; direction < VT_N_DIRECTIONS; direction++) {
-		const struct copy_total *totals = trace->overview->copy_totals[direction];
-		uint64_t n_copies = 0;
-
-		for (uint32_t kind = 0; kind < MODEL_N_HOST_KINDS; kind++)
-			n_copies += totals[kind].n_copies;
-		if (!n_copies)
-			continue;
-		put_copy_total(style, totals, where[direction], heading);
-		heading = NULL;
-	}
-	put_worst_copies(style, trace);
-}
-
 /* Managed memory that was told where to be. */
 static void put_migrations(const struct style *style, const struct model *model)
 {
@@ -348,7 +274,7 @@ static void put_failures(const struct style *style, const struct report_trace *t
 
 static void put_next(const struct style *style, const char *file)
 {
-	static const char *const commands[] = {"leaks", "peak", "timeline"};
+	static const char *const commands[] = {"leaks", "peak", "transfers", "timeline"};
 
 	fputs("\nnext: ", style->out);
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
@@ -368,7 +294,7 @@ static void put_totals(const struct style *style, const struct report_trace *tra
 		put_peak(style, trace, &overview->views[i]);
 	put_ends(style, trace);
 	blocks_put(style, overview->replay->model);
-	put_copies(style, trace);
+	transfers_text_report(style, trace);
 	put_migrations(style, overview->replay->model);
 }
 
