@@ -265,14 +265,18 @@ static void find_staged(struct transfers *transfers, struct transfer_row *row)
 
 	for (size_t i = 0; i < row->n_copies; i++) {
 		const struct model_copy *copy = row->copies[i];
+		/* The fastest of such copies may be one with access. */
+		const struct model_part *measured =
+			copy->timed.bytes ? &copy->timed : &copy->through;
 		uint64_t ns;
 
 		if (!copy->unpeered.n)
 			continue;
-		typical = !copy->timed.bytes && !copy->through.bytes;
+		typical = !measured->bytes;
 		ns = typical ? transfer_share_ns(
 				       1000000000u, copy->unpeered.bytes, STAGED_BYTES_PER_S)
-			     : transfer_moving_ns(transfers, copy, copy->unpeered.bytes);
+			     : transfer_share_ns(
+				       measured->ns, copy->unpeered.bytes, measured->bytes);
 		lost.n += copy->unpeered.n;
 		lost.bytes += copy->unpeered.bytes;
 		lost.ns +=

@@ -134,8 +134,8 @@ static void put_rate(const struct style *style, uint64_t rate, int columns)
 	fprintf(style->out, "%*s", columns, rate ? format_rate(rate).text : "-");
 }
 
-static void put_total(const struct style *style, const struct transfer_sum *sum,
-	uint32_t direction, uint32_t host_kind)
+static void put_total(const struct style *style, const struct transfer_sum *sum, uint32_t direction,
+	uint32_t host_kind)
 {
 	fprintf(style->out, "%-20s %-14s%11s", transfer_where(direction), kind_words(host_kind),
 		format_count(sum->n_calls).text);
