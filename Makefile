@@ -330,13 +330,16 @@ runner = BUILD_DIR=$(abspath $(BUILD)) MODE=$(MODE) V=$(V) CC='$(CC)' CUDA_FLAGS
 	sh tests/run-cases.sh
 scripts = $(sort $(wildcard $(addprefix $(1)/*.,sh py)))
 
-test: all $(units) $(selftest) $(cases) $(randoms) $(rows) layers hdr-check check-needed ## every test that needs no GPU
+# Of the programs for GPUs, those that cases run on the simulated CUDA.
+gpu_cases := $(BUILD)/gpu/transfers-shared
+
+test: all $(units) $(selftest) $(cases) $(randoms) $(rows) $(gpu_cases) layers hdr-check check-needed ## every test that needs no GPU
 	$(run)$(runner) test $(units) $(selftest) $(call scripts,tests/cases)
 
 check-unit: $(units) $(selftest) ## only the unit tests
 	$(run)$(runner) unit $(units) $(selftest)
 
-check-sim: all $(cases) $(randoms) $(rows) ## only the end-to-end cases, on the simulated CUDA
+check-sim: all $(cases) $(randoms) $(rows) $(gpu_cases) ## only the end-to-end cases, on the simulated CUDA
 	$(run)$(runner) sim $(call scripts,tests/cases)
 
 check-gpu: all $(gpus) ## tests that need a GPU (skipped without one)

@@ -4,6 +4,7 @@
 # Peaks too: random_calls reaches its peaks while nobody frees (see there), so that they do not depend on the order of
 # concurrent calls, which nobody outside the driver can know.
 set -eu
+: "${VRAMTRACE_STACK:=}"
 . "$SOURCE_DIR/tests/cases/lib/case.sh"
 
 calls=100000
@@ -20,7 +21,10 @@ check() { # NAME ROUTE THREADS DEVICES SEED [VARIABLE=VALUE...]
 	has_lines "$name.err" 1
 	"$vramtrace" report --json "$name.vt" >"$name.report"
 	"$vramtrace" dump --json "$name.vt" >"$name.dump"
-	python3 "$SOURCE_DIR/tests/cases/lib/check_ledger.py" "$name.json" "$name.report" "$name.dump"
+	# Call sites are known where stacks are.
+	sites=$name.out
+	case "$* $VRAMTRACE_STACK" in *none*) sites= ;; esac
+	python3 "$SOURCE_DIR/tests/cases/lib/check_ledger.py" "$name.json" "$name.report" "$name.dump" ${sites:+"$sites"}
 	rm "$name.dump"
 }
 

@@ -79,7 +79,7 @@ static void copy(struct thread *t, enum copy_direction direction, u64 dst, u64 s
 {
 	struct copy c = {direction, dst, src, bytes, t->device, t->device};
 
-	thread_expect(t, true, "copy", route.copy(thread_form(t), &c));
+	thread_expect(t, true, "copy", thread_copy(t, &c));
 }
 
 static u64 address_of(const void *p)
@@ -133,7 +133,7 @@ static void copy_peer(struct thread *t, const struct object *from)
 	c.bytes = 1 + thread_below(t, at_most(at_most(from->bytes, to->bytes), MAX_COPY));
 	c.src = from->address;
 	c.dst = to->address;
-	thread_expect(t, true, "peer copy", route.copy(thread_form(t), &c));
+	thread_expect(t, true, "peer copy", thread_copy(t, &c));
 	written(to, from->value, at_most(c.bytes, from->n_known));
 }
 
@@ -439,6 +439,7 @@ int main(int argc, char **argv)
 	}
 	if (options.all_families)
 		end_visibly(threads);
+	sites_print();
 	printf("%s: %llu calls, %llu allocations kept\n", route.name, (unsigned long long)n_calls,
 		(unsigned long long)n_kept);
 	/* Injected failures may leave something live. */

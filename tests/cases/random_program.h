@@ -80,6 +80,10 @@ void thread_ended(struct thread *t, bool success, const char *what, int error);
 			error_ = (__VA_ARGS__);                                                    \
 		thread_ended(t, success, what, error_);                                            \
 	} while (0)
+/* A copy, from one of several call sites; the error. random_sites.c */
+int thread_copy(struct thread *t, const struct copy *c);
+/* Prints "SITE COPIES BYTES" for each. */
+void sites_print(void);
 /* Makes the device the thread's. */
 void thread_use(struct thread *t, int device);
 /* Allocates on the thread's device, if the cap of the kind allows, or beyond it. The thread owns

@@ -336,49 +336,55 @@ static void find_rounded(struct transfers *transfers, const struct model_pinning
 	finding->memory_kind = VT_KIND_PINNED;
 }
 
-/* Live blocks of one place that were copied once or twice and then left alone. */
+/* Live blocks that were copied once or twice and then left alone: of one place, and the oldest of
+ * all, behind which the others may wait. */
 struct once {
+	const struct model_pinning *place;
 	uint64_t first_copy_ns;
-	const struct model_block *oldest;
 	struct model_part blocks; /* ns: to lock them */
+	const struct model_block *oldest;
 };
 
-static void look_at(struct once *once, const struct model_block *block, bool first_look)
+static bool is_there(const struct once *once, const struct model_block *block)
+{
+	return block->site->key.stack_id == once->place->key.stack_id;
+}
+
+static void look_for_first(struct once *once, const struct model_block *block)
 {
 	const struct model_host_use *use = block->use;
 
-	if (!use->n_copies)
-		return;
-	if (first_look) {
-		if (!once->first_copy_ns || use->first_copy_ns < once->first_copy_ns)
-			once->first_copy_ns = use->first_copy_ns;
-		return;
-	}
-	if (use->n_copies > MAX_ONCE)
-		return;
-	if (!once->oldest || use->last_copy_ns < once->oldest->use->last_copy_ns)
+	if (use->n_copies <= MAX_ONCE &&
+		(!once->oldest || use->last_copy_ns < once->oldest->use->last_copy_ns))
 		once->oldest = block;
-	if (use->made_ns < once->first_copy_ns)
+	if (is_there(once, block) &&
+		(!once->first_copy_ns || use->first_copy_ns < once->first_copy_ns))
+		once->first_copy_ns = use->first_copy_ns;
+}
+
+/* What was locked before the first copy could not have been spared. */
+static void look_for_later(struct once *once, const struct model_block *block)
+{
+	const struct model_host_use *use = block->use;
+
+	if (!is_there(once, block) || use->n_copies > MAX_ONCE ||
+		use->made_ns < once->first_copy_ns)
 		return;
 	once->blocks.n++;
 	once->blocks.bytes += block->bytes;
 	once->blocks.ns += use->lock_ns;
 }
 
-static void look_at_live(struct once *once, const struct transfers *transfers,
-	const struct model_pinning *pinning, bool first_look)
+static void look_at_copied(const struct transfers *transfers, struct once *once,
+	void (*look)(struct once *once, const struct model_block *block))
 {
 	const struct tree *live = &transfers->model->live;
 
 	for (struct tree_node *node = tree_ceiling(live, 0); node; node = tree_next(live, node)) {
-		const struct model_block *block =
-			(const struct model_block *)(const void *)((const char *)node -
-								   offsetof(struct model_block,
-									   node));
+		const struct model_block *block = model_block_of(node);
 
-		if (block->use && block->kind == pinning->key.kind &&
-			block->site->key.stack_id == pinning->key.stack_id)
-			look_at(once, block, first_look);
+		if (block->use && block->use->n_copies && block->kind == VT_KIND_PINNED)
+			look(once, block);
 	}
 }
 
@@ -386,12 +392,12 @@ static void find_not_reused(struct transfers *transfers, const struct transfer_p
 {
 	const struct model_pinning *pinning = place->pinning;
 	struct transfer_finding *finding;
-	struct once once = {0};
+	struct once once = {.place = pinning};
 
 	if (pinning->key.kind != VT_KIND_PINNED || place->n_live < MIN_NOT_REUSED)
 		return;
-	look_at_live(&once, transfers, pinning, true);
-	look_at_live(&once, transfers, pinning, false);
+	look_at_copied(transfers, &once, look_for_first);
+	look_at_copied(transfers, &once, look_for_later);
 	if (once.blocks.n < MIN_NOT_REUSED || once.blocks.bytes < NOT_REUSED_BYTES ||
 		2 * once.blocks.n < place->n_live)
 		return;

@@ -178,6 +178,13 @@ struct model_block {
 	struct model_host_use *use;	      /* of page-locked host memory, else NULL */
 };
 
+/* The block in whose place in model.live or model.arrays node is. */
+static inline const struct model_block *model_block_of(const struct tree_node *node)
+{
+	return (const struct model_block *)(const void *)((const char *)node -
+							  offsetof(struct model_block, node));
+}
+
 /* Physical memory of cuMemCreate, or somebody else's behind a handle: lives while it has references
  * or mappings. */
 struct model_physical {
@@ -443,6 +450,7 @@ struct model {
 	} last_call; /* the last copy call: more of the same batch may follow */
 	struct model_timed *timed;
 	struct model_thread *threads;
+	struct model_thread *last_thread;
 	uint64_t submit_ns; /* the shortest asynchronous call, not with pageable memory; 0: none */
 	struct model_traffic traffic;
 	struct model_host_ranges host_ranges;

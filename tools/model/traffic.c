@@ -42,27 +42,63 @@ static struct model_stretch *stretch_at(struct model_traffic *traffic, uint64_t 
 	return &all[(time_ns - traffic->start_ns) / traffic->stretch_ns];
 }
 
+static uint64_t end_of(const struct model_traffic *traffic, const struct model_stretch *stretch)
+{
+	uint64_t n = (uint64_t)(stretch - traffic->stretches) + 1, ns;
+
+	return __builtin_mul_overflow(n, traffic->stretch_ns, &ns)
+		       ? UINT64_MAX
+		       : add_capped(traffic->start_ns, ns);
+}
+
+/* Enters host time from begin_ns on, and what was moved in it, into the stretches that it takes. */
+static void spread(struct model_traffic *traffic, uint64_t begin_ns, uint64_t duration_ns,
+	uint32_t direction, uint64_t bytes)
+{
+	uint64_t at_ns = begin_ns, end_ns = add_capped(begin_ns, duration_ns), left = bytes;
+
+	stretch_at(traffic, begin_ns);
+	stretch_at(traffic, end_ns); /* from here on none of them changes its length */
+	for (;;) {
+		struct model_stretch *stretch = stretch_at(traffic, at_ns);
+		uint64_t next_ns = end_of(traffic, stretch);
+		bool is_last = next_ns >= end_ns;
+		uint64_t ns = (is_last ? end_ns : next_ns) - at_ns;
+		uint64_t part =
+			is_last ? left
+				: (uint64_t)((double)bytes * (double)ns / (double)duration_ns);
+
+		if (part > left)
+			part = left;
+		stretch->host_time_ns = add_capped(stretch->host_time_ns, ns);
+		stretch->bytes[direction] = add_capped(stretch->bytes[direction], part);
+		if (is_last)
+			return;
+		left -= part;
+		at_ns = next_ns;
+	}
+}
+
 void traffic_note_copy(
 	struct model *model, const struct model_copy *copy, const struct vt_rec_copy *given)
 {
-	struct model_stretch *stretch = stretch_at(&model->traffic, given->time_ns);
-	uint64_t *bytes = &stretch->bytes[copy->key.direction];
-
-	*bytes = add_capped(*bytes, given->bytes);
-	stretch->host_time_ns = add_capped(stretch->host_time_ns, given->duration_ns);
+	spread(&model->traffic, given->time_ns, given->duration_ns, copy->key.direction,
+		given->bytes);
 }
 
 static struct model_thread *thread_of(struct model *model, uint32_t tid)
 {
-	struct model_thread *thread;
+	struct model_thread *thread = model->last_thread;
 
-	HASH_FIND(hh, model->threads, &tid, sizeof(tid), thread);
-	if (thread)
+	if (thread && thread->tid == tid)
 		return thread;
-	thread = memory_new(1, sizeof(*thread));
-	thread->tid = tid;
-	HASH_ADD(hh, model->threads, tid, sizeof(thread->tid), thread);
-	return thread;
+	HASH_FIND(hh, model->threads, &tid, sizeof(tid), thread);
+	if (!thread) {
+		thread = memory_new(1, sizeof(*thread));
+		thread->tid = tid;
+		HASH_ADD(hh, model->threads, tid, sizeof(thread->tid), thread);
+	}
+	return model->last_thread = thread;
 }
 
 /* Whether this small call could have gone with the one before it. */
@@ -200,7 +236,6 @@ static void add_to(struct model_part *part, const struct model_timed *timed, uin
 void traffic_apply_copy_time(struct model *model, const struct vt_record *record)
 {
 	const struct vt_rec_copy_time *given = &record->copy_time;
-	struct model_stretch *stretch;
 	struct model_timed *timed;
 
 	HASH_FIND(hh, model->timed, &given->timed_id, sizeof(given->timed_id), timed);
@@ -211,8 +246,7 @@ void traffic_apply_copy_time(struct model *model, const struct vt_record *record
 	if (!given->wait_ns)
 		return;
 	add_to(&timed->copy->waited, timed, given->wait_ns);
-	stretch = stretch_at(&model->traffic, given->time_ns);
-	stretch->host_time_ns = add_capped(stretch->host_time_ns, given->wait_ns);
+	spread(&model->traffic, given->time_ns, given->wait_ns, timed->copy->key.direction, 0);
 }
 
 /* cuCtxEnablePeerAccess of what is enabled. */

@@ -14,6 +14,9 @@ import collections
 import json
 import sys
 
+sys.dont_write_bytecode = True
+import check_copies  # noqa: E402
+
 ledger = json.load(open(sys.argv[1]))
 report = json.load(open(sys.argv[2]))
 how = sys.argv[4:]
@@ -146,6 +149,7 @@ def check_traffic(n):
         further = action != 'advise'
         same(f'{action} calls', n[action] + further * n[both], ledger['migrations'][action]['calls'])
         same(f'{action} bytes', moved[action] + further * moved[both], ledger['migrations'][action]['bytes'])
+    check_copies.check(same, ledger, report, None)
     same('graph launches', report['coverage']['graph_launches'], sum(d['graph_launches'] for d in ledger['devices']))
 
 

@@ -1,11 +1,15 @@
-"""check_ledger.py LEDGER REPORT DUMP: what the recorder saw against what the simulated CUDA did. Prints each difference.
+"""check_ledger.py LEDGER REPORT DUMP [OUTPUT]: what the recorder saw against what the simulated CUDA did. Prints each difference.
 
 LEDGER is what CUSIM_LEDGER names, REPORT is `report --json`, DUMP is `dump --json`. The recorder gives host memory no
-device, so pinned and registered memory is compared over all devices; its counts are taken from the dump.
+device, so pinned and registered memory is compared over all devices; its counts are taken from the dump. OUTPUT is what
+the program printed: with it, copies are compared by call site, too.
 """
 import collections
 import json
 import sys
+
+sys.dont_write_bytecode = True
+import check_copies  # noqa: E402
 
 ledger = json.load(open(sys.argv[1]))
 report = json.load(open(sys.argv[2]))
@@ -72,7 +76,7 @@ def count_dump(path):
     return n
 
 
-def check_copies():
+def check_directions():
     for direction, truth in ledger["copies"].items():
         calls = total(report["transfers"], "calls", direction=direction)
         same(f"{direction} copies", calls, truth["calls"])
@@ -85,7 +89,9 @@ for device in report["devices"]:
 counts = count_dump(sys.argv[3])
 check_host("pinned", counts)
 check_host("registered", counts)
-check_copies()
+check_directions()
+lines = open(sys.argv[4]).read().splitlines() if len(sys.argv) > 4 else []
+check_copies.check(same, ledger, report, [line for line in lines if line.startswith("copy_site_")] if lines else None)
 same("failed frees", total(report["failed_frees"], "count"), ledger["failed_frees"])
 same("failed copies", total(report["failures"], "count", call="copy"), ledger["failed_copies"])
 same("failed sets", total(report["failures"], "count", call="set"), ledger["failed_sets"])
