@@ -342,7 +342,7 @@ check-unit: $(units) $(selftest) ## only the unit tests
 check-sim: all $(cases) $(randoms) $(rows) $(gpu_cases) ## only the end-to-end cases, on the simulated CUDA
 	$(run)$(runner) sim $(call scripts,tests/cases)
 
-check-gpu: all $(gpus) ## tests that need a GPU (skipped without one)
+check-gpu: all $(gpus) $(cases) $(benches) ## tests that need a GPU (skipped without one)
 	$(run)TEST_TIMEOUT=3600 TEST_JOBS=1 $(runner) gpu $(call scripts,tests/gpu)
 
 bench: all $(benches) $(bench_libs) ## measurements, on the simulated CUDA

@@ -67,7 +67,7 @@ static void print_usage(FILE *out)
 {
 	fputs("usage: vramtrace COMMAND [options] ...\n\n", out);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].summary);
+		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
 	fputs("\nEvery command: --help. To record without vramtrace run:\n"
 	      "  LD_PRELOAD=/path/libvramtrace.so PROGRAM\n",
 		out);

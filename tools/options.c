@@ -249,6 +249,12 @@ static bool set_copies(struct options *options, const char *value)
 	return IS_ONE_OF(value, "all", "none") && add_variable(options, "VRAMTRACE_COPIES", value);
 }
 
+static bool set_copy_timing(struct options *options, const char *value)
+{
+	(void)value;
+	return add_variable(options, "VRAMTRACE_COPY_TIMING", "1");
+}
+
 /* One row an option; value NULL: it takes none. Of two with the same name, a command takes one. */
 static const struct row {
 	unsigned int bit;
@@ -266,6 +272,8 @@ static const struct row {
 	{OPTION_RECORDER, 0, "depth", "N", "frames kept of a stack", set_depth},
 	{OPTION_RECORDER, 0, "layers", "LAYERS", "driver; or driver,torch", set_layers},
 	{OPTION_RECORDER, 0, "copies", "WHICH", "record copies: all, none", set_copies},
+	{OPTION_RECORDER, 0, "copy-timing", NULL, "time copies on the device, at a cost",
+		set_copy_timing},
 	{OPTION_PACK, 0, "pack", NULL, "pack the trace when the program has ended", set_pack},
 	{OPTION_PACKED, 'o', "output", "FILE",
 		"the packed trace, or a folder for it (default: TRACE.zst beside each)",

@@ -171,28 +171,27 @@ static void give_back(struct timing_pair *pair)
 	pair->timed_id = 0;
 }
 
-static bool record(CUevent event, CUstream stream, const char *export)
+static bool record(CUevent event, CUstream stream, bool per_thread)
 {
-	__typeof__(&cuEventRecord) call = sample_is_per_thread(export)
-						  ? DRIVER_ORIGINAL(cuEventRecord_ptsz)
-						  : DRIVER_ORIGINAL(cuEventRecord);
+	__typeof__(&cuEventRecord) call =
+		per_thread ? DRIVER_ORIGINAL(cuEventRecord_ptsz) : DRIVER_ORIGINAL(cuEventRecord);
 
 	return call && !call(event, stream);
 }
 
-static struct timing_pair *start(const char *export, CUstream stream)
+static struct timing_pair *start(bool per_thread, CUstream stream)
 {
 	struct timing_set *set = own_set();
 	unsigned int context_id = contexts_current().id;
 	struct timing_pair *pair = set && context_id ? obtain(set, context_id) : NULL;
 
-	if (!pair || record(pair->start, stream, export))
+	if (!pair || record(pair->start, stream, per_thread))
 		return pair;
 	give_back(pair);
 	return NULL;
 }
 
-struct timing_pair *timing_start(const char *export, CUstream stream)
+struct timing_pair *timing_start(bool per_thread, CUstream stream)
 {
 	struct timing_pair *pair = NULL;
 	int saved = errno;
@@ -201,7 +200,7 @@ struct timing_pair *timing_start(const char *export, CUstream stream)
 		return NULL;
 	session_thread.depth++;
 	if (own_calls_begin()) {
-		pair = start(export, stream);
+		pair = start(per_thread, stream);
 		own_calls_end();
 	}
 	session_thread.depth--;
@@ -214,7 +213,7 @@ void timing_stop(struct call *call, struct timing_pair *pair, CUstream stream)
 	bool stopped = false;
 
 	if (!call->result && call->recorded && own_calls_begin()) {
-		stopped = !has_ended(pair) && record(pair->end, stream, call->name);
+		stopped = !has_ended(pair) && record(pair->end, stream, call->per_thread);
 		own_calls_end();
 	}
 	if (!stopped) {

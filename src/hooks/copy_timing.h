@@ -20,13 +20,13 @@ struct timing_pair;
 /* When the library is loaded, after the options were read. */
 void timing_prepare(void);
 
-/* Before a copy by entry point `export` on a stream: NULL when it is not to be timed. Otherwise
- * timing_end must follow. Keeps errno. */
-struct timing_pair *timing_start(const char *export, CUstream stream);
+/* Before a copy on a stream; per_thread: for its entry point NULL is the default stream of the
+ * thread. NULL when it is not to be timed, otherwise timing_end must follow. Keeps errno. */
+struct timing_pair *timing_start(bool per_thread, CUstream stream);
 
-static inline struct timing_pair *timing_begin(const char *export, CUstream stream)
+static inline struct timing_pair *timing_begin(bool per_thread, CUstream stream)
 {
-	return __builtin_expect(options.copy_timing, 0) ? timing_start(export, stream) : NULL;
+	return __builtin_expect(options.copy_timing, 0) ? timing_start(per_thread, stream) : NULL;
 }
 
 /* Right after the copy: sets call->timed_id if it is being timed. */

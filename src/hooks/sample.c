@@ -262,14 +262,6 @@ void sample_graphs(const struct call *call, int device)
 		ask_graphs(device);
 }
 
-bool sample_is_per_thread(const char *export)
-{
-	size_t length = strlen(export);
-
-	return length > 5 &&
-	       (!strcmp(export + length - 5, "_ptsz") || !strcmp(export + length - 5, "_ptds"));
-}
-
 bool sample_is_capturing(const struct call *call, CUstream stream, CUgraph *graph)
 {
 	__typeof__(&cuStreamGetCaptureInfo_v2) ask;
@@ -277,8 +269,8 @@ bool sample_is_capturing(const struct call *call, CUstream stream, CUgraph *grap
 
 	if (!call->recorded || !sample_captures_open())
 		return false;
-	ask = sample_is_per_thread(call->name) ? DRIVER_ORIGINAL(cuStreamGetCaptureInfo_v2_ptsz)
-					       : DRIVER_ORIGINAL(cuStreamGetCaptureInfo_v2);
+	ask = call->per_thread ? DRIVER_ORIGINAL(cuStreamGetCaptureInfo_v2_ptsz)
+			       : DRIVER_ORIGINAL(cuStreamGetCaptureInfo_v2);
 	return ask && !ask(stream, &status, NULL, graph, NULL, NULL) &&
 	       status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }

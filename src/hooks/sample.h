@@ -49,7 +49,7 @@ void sample_graphs(const struct call *call, int device);
 bool sample_captures_open(void);
 
 /* Whether this call on the stream went into a graph, and with graph (may be NULL) into which. Which
- * default stream NULL means is in the name of the call. Asks the driver only while a capture is
+ * default stream NULL means is in the call. Asks the driver only while a capture is
  * open. */
 bool sample_is_capturing(const struct call *call, CUstream stream, CUgraph *graph);
 
@@ -62,9 +62,6 @@ void sample_capture_ended(void);
 void sample_asking_begins(void);
 void sample_asking_ends(void);
 void sample_wait_for_askers(void);
-
-/* Whether an entry point is the twin for which NULL is the default stream of the thread. */
-bool sample_is_per_thread(const char *export);
 
 /* Whether the stream of a copy that was made waits for the legacy default stream. Asks the driver,
  * but not about the stream this thread asked about last, and not while a capture is open: then it

@@ -17,10 +17,18 @@
 #include "hooks/sample.h"
 #include "record/events.h"
 
+/* Whether the name ends in _ptsz or _ptds; known when it is compiled. */
+#define PER_THREAD(name)                                                                           \
+	((name)[sizeof(name) - 6] == '_' && (name)[sizeof(name) - 5] == 'p' &&                     \
+		(name)[sizeof(name) - 4] == 't')
+
 /* Declares `call` and makes the real call. Without a driver there is nothing to call: so says the
  * result. */
 #define FORWARD(export, ...)                                                                       \
-	struct call call = {.api = API_##export, .name = #export, .device = -1};                   \
+	struct call call = {.api = API_##export,                                                   \
+		.name = #export,                                                                   \
+		.per_thread = PER_THREAD(#export),                                                 \
+		.device = -1};                                                                     \
 	__typeof__(&(export)) original_of_##export = DRIVER_ORIGINAL(export);                      \
 	if (!original_of_##export)                                                                 \
 		return CUDA_ERROR_NOT_INITIALIZED;                                                 \
@@ -49,7 +57,7 @@
 
 /* For asynchronous copies, which may be timed on the device. */
 #define FORWARD_TIMED(export, stream, ...)                                                         \
-	struct timing_pair *pair = timing_begin(#export, stream);                                  \
+	struct timing_pair *pair = timing_begin(PER_THREAD(#export), stream);                      \
 	FORWARD(export, __VA_ARGS__);                                                              \
 	timing_end(&call, pair, stream)
 
@@ -62,10 +70,9 @@ static inline unsigned int wrap_flags_on(const struct call *call, CUstream strea
 /* The same of a copy, with how its stream and the legacy default stream get on. */
 static inline unsigned int wrap_flags_of_copy(const struct call *call, CUstream stream)
 {
-	bool per_thread = sample_is_per_thread(call->name);
 	unsigned int flags = wrap_flags_on(call, stream);
 
-	if (stream == CU_STREAM_LEGACY || (!stream && !per_thread))
+	if (stream == CU_STREAM_LEGACY || (!stream && !call->per_thread))
 		return flags | VT_COPY_LEGACY;
 	if (!stream || stream == CU_STREAM_PER_THREAD || sample_is_blocking(call, stream))
 		flags |= VT_COPY_BLOCKING;

@@ -17,6 +17,7 @@
 struct call {
 	unsigned int api;	 /* row in a hook table */
 	const char *name;	 /* of that row */
+	bool per_thread;	 /* for this entry point NULL is the default stream of the thread */
 	bool recorded;		 /* outermost call of this thread, and the recorder is on */
 	int result;		 /* CUresult */
 	int saved_errno;	 /* as the real call left it */

@@ -1,7 +1,9 @@
 /*
- * The cost of one recorded call: small copies on the simulated driver, whose own work is constant
- * and small, made from a given depth of stack by one of a number of call sites. Prints nanoseconds
- * a call; hot_path.sh runs it with and without the recorder.
+ * The cost of one recorded call: small sets, or asynchronous copies, on the simulated driver, whose
+ * own work is constant and small, made from a given depth of stack by one of a number of call
+ * sites. Prints nanoseconds a call; hot_path.sh and copies.sh run it with and without the recorder.
+ *
+ *   hot_path [CALLS [FRAMES [STACKS [copy]]]]
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -9,6 +11,13 @@
 #include <time.h>
 
 static CUdeviceptr buffer;
+static void *pinned; /* NULL: sets */
+
+static CUresult one_call(void)
+{
+	return pinned ? cuMemcpyHtoDAsync_v2(buffer, pinned, 4096, NULL)
+		      : cuMemsetD8_v2(buffer, 0, 1);
+}
 
 /* The address taken of `frames` keeps each level a real frame; `path` makes stacks differ. */
 __attribute__((noinline)) static int descend(int frames, unsigned int path, long n)
@@ -18,7 +27,7 @@ __attribute__((noinline)) static int descend(int frames, unsigned int path, long
 
 	if (!frames) {
 		for (long i = 0; i < n; i++)
-			if (cuMemsetD8_v2(buffer, 0, 1))
+			if (one_call())
 				return -1;
 		return here;
 	}
@@ -47,6 +56,8 @@ int main(int argc, char **argv)
 
 	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
 		cuMemAlloc_v2(&buffer, 4096))
+		return 1;
+	if (argc > 4 && cuMemHostAlloc(&pinned, 4096, 0))
 		return 1;
 	descend(frames, 0, 1000);
 	begin = now_ns();

@@ -38,6 +38,12 @@ calls sampled sampled all VRAMTRACE_MEMINFO=1
 calls unsampled unsampled all VRAMTRACE_MEMINFO=0
 # Opening the unwinder would clear what opening NVML left for dlerror.
 calls capture sampled capture VRAMTRACE_MEMINFO=1 VRAMTRACE_STACK=none
+# With copies timed, which takes calls of the driver around them, but none in a capture.
+(
+	export VRAMTRACE_COPY_TIMING=1
+	calls timed sampled all VRAMTRACE_MEMINFO=1
+	calls timed-capture sampled capture VRAMTRACE_MEMINFO=1 VRAMTRACE_STACK=none
+)
 step off traced VRAMTRACE_ENABLED=0 VRAMTRACE_OUTPUT=off.vt "$rows/rows_caller" unsampled all
 [ ! -e off.vt ] || fail "VRAMTRACE_ENABLED=0 left a trace"
 

@@ -35,12 +35,15 @@ static void put_worst(const struct style *style, const struct report_trace *trac
 {
 	const struct transfers *transfers = &trace->overview->transfers;
 	struct stack_source source = {trace->overview->replay->model, trace->symbols};
-	size_t n = transfers->n_findings < N_WORST ? transfers->n_findings : N_WORST;
+	size_t n = 0;
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < transfers->n_findings && n < N_WORST; i++) {
 		const struct transfer_finding *finding = &transfers->findings[i];
 		char label[MAX_LABEL];
 
+		if (finding->is_possible)
+			continue;
+		n++;
 		stack_label(&source, finding->stack_id, label, sizeof(label));
 		line_begin(style, NULL, true);
 		transfer_put_finding(style, transfers, finding);

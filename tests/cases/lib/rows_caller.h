@@ -141,22 +141,31 @@ extern const int rows_results[]; /* every CUresult, success first, and one that 
 extern const unsigned int rows_n_results;
 
 static void *rows_library;
-static bool rows_traced, rows_sampled, rows_capturing;
+static bool rows_traced, rows_sampled, rows_timed, rows_capturing;
 
-/* Before the real call only what tells the device's free memory may be called; while a capture is
- * open, nothing that could end it. */
+static bool is_one_of(const char *name, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+#define IS_ONE_OF(name, ...)                                                                       \
+	is_one_of(name, (const char *const[]){__VA_ARGS__},                                        \
+		sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+/* Before the real call only what tells the device's free memory may be called, or begins to time a
+ * copy; while a capture is open, nothing that could end it. */
 static bool is_permitted(const char *own, bool before)
 {
-	static const char *const harmless[] = {
-		"cuCtxGetCurrent", "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v2_ptsz"};
-
 	if (before)
-		return rows_sampled && !rows_capturing &&
-		       (!strcmp(own, "cuMemGetInfo_v2") || !strcmp(own, "cuDeviceGetUuid_v2"));
-	for (size_t i = 0; rows_capturing && i < sizeof(harmless) / sizeof(*harmless); i++)
-		if (!strcmp(own, harmless[i]))
-			return true;
-	return !rows_capturing;
+		return !rows_capturing &&
+		       ((rows_sampled && IS_ONE_OF(own, "cuMemGetInfo_v2", "cuDeviceGetUuid_v2")) ||
+			       (rows_timed && IS_ONE_OF(own, "cuCtxGetCurrent", "cuEventCreate",
+						      "cuEventRecord", "cuEventRecord_ptsz")));
+	return !rows_capturing || IS_ONE_OF(own, "cuCtxGetCurrent", "cuStreamGetCaptureInfo_v2",
+					  "cuStreamGetCaptureInfo_v2_ptsz");
 }
 
 static void check_own_calls(const char *export)
@@ -422,6 +431,7 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		return 2;
 	rows_sampled = !strcmp(argv[1], "sampled");
+	rows_timed = getenv("VRAMTRACE_COPY_TIMING") != NULL;
 	rows_traced = rows_sampled || !strcmp(argv[1], "unsampled");
 	expected_owner = rows_traced ? "libvramtrace.so" : "libcuda.so.1";
 	rows_library = dlopen("libcuda.so.1", RTLD_NOW | (argc > 4 ? RTLD_GLOBAL : RTLD_LOCAL));

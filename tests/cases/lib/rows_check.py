@@ -5,6 +5,7 @@ MANIFEST says which calls were made, with what and with which result; DUMP is th
 the records that it must have left are worked out from the meaning of the driver's call, and compared with those there.
 """
 import json
+import os
 import sys
 
 from rows_expected import ANY, SOME, Call, Expected, constants
@@ -88,10 +89,14 @@ def check_sample(comparison, record, call, state):
 
 def main():
     manifest, dump, source, sampled, what = sys.argv[1:]
-    options = {'sampled': sampled == 'sampled'}
+    options = {'sampled': sampled == 'sampled', 'timed': 'VRAMTRACE_COPY_TIMING' in os.environ}
     comparison, expected = Comparison(), Expected(constants(source))
     records = [json.loads(line) for line in open(dump)]
     records = [r for r in records if r['record'] in OF_CALLS | SAMPLES]
+    times = [r for r in records if r.get('gpu_time_ns')]
+    comparison.check(all(r['gpu_time_ns'] == 250001 for r in times), 'wrong times %s' % times[:1])
+    comparison.check(bool(times) == (options['timed'] and what == 'all'), '%d copies were timed' % len(times))
+    records = [r for r in records if not r.get('gpu_time_ns')]
     n_samples = {kind: sum(r['record'] == kind for r in records) for kind in SAMPLES}
     at, capturing = 0, False  # the capture is open from its begin to the end of the calls
     for call in read_manifest(manifest, options):

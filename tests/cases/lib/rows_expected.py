@@ -45,7 +45,7 @@ class Call:
         self.device = 0 if context == '0' else -1
         self.taken, self.free = int(taken), int(free)
         self.args = arguments[export, variant, number]
-        self.sampled, self.capturing = options['sampled'], False
+        self.sampled, self.timed, self.capturing = options['sampled'], options['timed'], False
         self.what = '%s (variant %s, pass %s, result %d)' % (export, variant, number, self.result)
 
     def __getitem__(self, name):
@@ -249,7 +249,7 @@ class Expected:
         timed = c.is_async and to_host and c.ok and not (c.capturing or 'SAME_CALL' in flags)
         if timed:
             self.state.readback = c['hStream']
-        timed_id = ANY if direction is ANY else SOME if timed else 0
+        timed_id = ANY if direction is ANY or (c.timed and c.is_async and c.ok and not c.capturing) else SOME if timed else 0
         return [('copy', {'pitch': pitch, 'timed_id': timed_id,'direction': direction if direction is ANY else self.number('DIR_' + direction),
                           'flags': sum(bits), 'dst': dst & MASK, 'src': src & MASK, 'bytes': size & MASK, 'rows': rows,
                           'stream': c['hStream'], 'device': c.device, 'result': c.result})]

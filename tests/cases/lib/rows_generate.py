@@ -128,6 +128,13 @@ ANSWERS = {
     'cuArrayGetMemoryRequirements': '\tif (rows_log.variant % 2)\n'
                                     '\t\treturn CUDA_ERROR_INVALID_VALUE;\n\t{0}->size = ROWS_ARRAY_BYTES;\n',
 }
+ANSWERS.update({
+    'cuEventCreate': '\t*{0} = (CUevent)(uintptr_t)(0x1000 + rows_log.n_own);\n',
+    'cuEventRecord': '',
+    'cuEventRecord_ptsz': '',
+    'cuEventQuery': '\tif (rows_log.variant % 2)\n\t\treturn CUDA_ERROR_NOT_READY;\n',
+    'cuEventElapsedTime': '\t*{0} = 0.25f;\n',
+})
 ANSWERS['cuStreamGetCaptureInfo_v2_ptsz'] = ANSWERS['cuStreamGetCaptureInfo_v2']
 ANSWERS['cuMipmappedArrayGetMemoryRequirements'] = ANSWERS['cuArrayGetMemoryRequirements']
 
