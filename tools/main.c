@@ -30,8 +30,8 @@ static const struct cmd commands[] = {
 		"TRACE...", "What is live at the end (or at another moment), with call stacks.",
 		"vramtrace leaks --min-bytes 1M train.vt"},
 	{"transfers", cmd_transfers, NEED_TRACES,
-		OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_JSON | OPTION_OUTPUT |
-			OPTION_ASCII,
+		OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_STACKS | OPTION_HIDE |
+			OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
 		"TRACE...",
 		"What copies cost: by direction, host memory and size, and what to do about it.",
 		"vramtrace transfers --limit 5 train.vt"},

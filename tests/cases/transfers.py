@@ -101,6 +101,21 @@ def check_merged():
         check(part in text, f"merged text: no {part!r}")
 
 
+def check_filters():
+    def seen(*options):
+        done = subprocess.run([BUILD / "vramtrace", "transfers", *options, "c7.vt"], capture_output=True, text=True)
+        return json.loads(done.stdout) if "--json" in options else done.stdout
+
+    whole = seen("--json")
+    check(len(whole["transfers"]) == 2 and len(whole["transfer_findings"]) == 1, f"filters: {len(whole['transfers'])} rows")
+    check(len(seen("--json", "--limit", "1")["transfers"]) == 1, "--limit")
+    check(len(seen("--json", "--device", "1")["transfers"]) == 2, "--device 1")
+    check(seen("--json", "--min-bytes", "1G")["transfers"] == [], "--min-bytes 1G")
+    check(seen("--json", "--min-bytes", "1G")["transfer_findings"] == [], "--min-bytes 1G")
+    check(seen("--json", "--min-bytes", "1G")["transfer_totals"] == whole["transfer_totals"], "--min-bytes: totals")
+    check("and 1 more stack (--limit)" in seen("--limit", "1"), "--limit 1 does not say what it leaves out")
+
+
 def check_table():
     truth, seen = run("table", VRAMTRACE_COPY_TIMING="1")
     for row, rate, seen_rate, timed in check_transfers.rates(truth, seen):
@@ -120,6 +135,7 @@ if os.environ["MODE"] == "tsan":
 check_cases()
 check_details()
 check_merged()
+check_filters()
 check_table()
 for line in wrong:
     print("FAIL:", line)

@@ -284,6 +284,37 @@ void transfers_make(
 			transfer_finding_order);
 }
 
+static bool is_wanted(const struct site_filter *filter, int dst, int src, uint64_t bytes)
+{
+	return bytes >= filter->min_bytes &&
+	       (!filter->one_device || dst == filter->device || src == filter->device);
+}
+
+static size_t at_most(size_t n, size_t limit)
+{
+	return limit && limit < n ? limit : n;
+}
+
+void transfers_filter(struct transfers *transfers, const struct site_filter *filter)
+{
+	size_t n_rows = 0, n_findings = 0;
+
+	for (size_t i = 0; i < transfers->n_rows; i++) {
+		const struct transfer_row *row = &transfers->rows[i];
+
+		if (is_wanted(filter, row->key.dst_device, row->key.src_device, row->sum.bytes))
+			transfers->rows[n_rows++] = *row;
+	}
+	for (size_t i = 0; i < transfers->n_findings; i++) {
+		const struct transfer_finding *finding = &transfers->findings[i];
+
+		if (is_wanted(filter, finding->dst_device, finding->src_device, finding->bytes))
+			transfers->findings[n_findings++] = *finding;
+	}
+	transfers->n_rows = at_most(n_rows, filter->limit);
+	transfers->n_findings = at_most(n_findings, filter->limit);
+}
+
 void transfers_release(struct transfers *transfers)
 {
 	free(transfers->copies);

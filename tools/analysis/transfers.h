@@ -13,6 +13,7 @@
 #define VRAMTRACE_ANALYSIS_TRANSFERS_H
 
 #include "analysis/owners.h"
+#include "analysis/sites.h"
 #include "model/model.h"
 
 enum transfer_source {
@@ -129,6 +130,10 @@ static inline size_t transfer_size_index(
 void transfers_make(
 	struct transfers *transfers, const struct model *model, const struct owner_source *owners);
 void transfers_release(struct transfers *transfers);
+
+/* Keeps of the rows and findings those of the filter's device and least bytes, and of each the
+ * first so many as its limit says. Sums stay as they are. */
+void transfers_filter(struct transfers *transfers, const struct site_filter *filter);
 
 void transfer_sum_add(struct transfer_sum *to, const struct transfer_sum *from);
 

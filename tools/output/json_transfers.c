@@ -9,11 +9,6 @@ static const struct transfers *transfers_of(const struct report_trace *trace)
 	return &trace->overview->transfers;
 }
 
-static struct stack_source source_of(const struct report_trace *trace)
-{
-	return (struct stack_source){trace->overview->replay->model, trace->symbols};
-}
-
 static void put_devices(struct json *json, int src, int dst)
 {
 	json_open(json, "devices", '[');
@@ -84,7 +79,7 @@ static void put_peer_access(struct json *json, const struct transfer_row *row)
 
 static void put_rows(struct json *json, const struct report_trace *trace, size_t index)
 {
-	struct stack_source source = source_of(trace);
+	struct stack_source source = report_stacks(trace);
 
 	for (size_t i = 0; i < transfers_of(trace)->n_rows; i++) {
 		const struct transfer_row *row = &transfers_of(trace)->rows[i];
@@ -170,7 +165,7 @@ static void put_stack(
 static void put_finding(struct json *json, const struct report_trace *trace, size_t index,
 	const struct transfer_finding *finding)
 {
-	struct stack_source source = source_of(trace);
+	struct stack_source source = report_stacks(trace);
 	bool copies = finding->direction != VT_DIR_UNIFIED;
 
 	json_open(json, NULL, '{');
@@ -283,7 +278,7 @@ static void put_stretches(struct json *json, const struct report_trace *trace, s
 
 static void put_locked(struct json *json, const struct report_trace *trace, size_t index)
 {
-	struct stack_source source = source_of(trace);
+	struct stack_source source = report_stacks(trace);
 
 	for (size_t i = 0; i < transfers_of(trace)->n_pinnings; i++) {
 		const struct transfer_pinning *place = &transfers_of(trace)->pinnings[i];

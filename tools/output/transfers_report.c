@@ -34,7 +34,7 @@ static void put_total(const struct style *style, const struct transfer_sum *kind
 static void put_worst(const struct style *style, const struct report_trace *trace)
 {
 	const struct transfers *transfers = &trace->overview->transfers;
-	struct stack_source source = {trace->overview->replay->model, trace->symbols};
+	struct stack_source source = report_stacks(trace);
 	size_t n = 0;
 
 	for (size_t i = 0; i < transfers->n_findings && n < N_WORST; i++) {

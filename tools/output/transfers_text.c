@@ -35,17 +35,6 @@ static const struct transfers *transfers_of(const struct report_trace *trace)
 	return &trace->overview->transfers;
 }
 
-static struct stack_source source_of(const struct report_trace *trace)
-{
-	return (struct stack_source){trace->overview->replay->model, trace->symbols};
-}
-
-static bool is_wanted(const struct site_filter *filter, int dst, int src, uint64_t bytes)
-{
-	return bytes >= filter->min_bytes &&
-	       (!filter->one_device || dst == filter->device || src == filter->device);
-}
-
 static int compare_findings(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
@@ -68,8 +57,7 @@ static int compare_rows(const void *a, const void *b)
 	return order ? order : order_of(x->row->key.stack_id, y->row->key.stack_id);
 }
 
-static void merge_trace(
-	struct merged *merged, const struct report_trace *trace, const struct site_filter *filter)
+static void merge_trace(struct merged *merged, const struct report_trace *trace)
 {
 	const struct transfers *transfers = transfers_of(trace);
 
@@ -78,22 +66,14 @@ static void merge_trace(
 			transfer_sum_add(&merged->totals[d][k], &transfers->totals[d][k]);
 	for (size_t i = 0; i < TRANSFER_N_SIZES; i++)
 		transfer_sum_add(&merged->sizes[i], &transfers->sizes[i]);
-	for (size_t i = 0; i < transfers->n_findings; i++) {
-		const struct transfer_finding *f = &transfers->findings[i];
-
-		if (is_wanted(filter, f->dst_device, f->src_device, f->bytes))
-			merged->findings[merged->n_findings++] = (struct item){trace, f, NULL};
-	}
-	for (size_t i = 0; i < transfers->n_rows; i++) {
-		const struct transfer_row *row = &transfers->rows[i];
-
-		if (is_wanted(filter, row->key.dst_device, row->key.src_device, row->sum.bytes))
-			merged->rows[merged->n_rows++] = (struct item){trace, NULL, row};
-	}
+	for (size_t i = 0; i < transfers->n_findings; i++)
+		merged->findings[merged->n_findings++] =
+			(struct item){trace, &transfers->findings[i], NULL};
+	for (size_t i = 0; i < transfers->n_rows; i++)
+		merged->rows[merged->n_rows++] = (struct item){trace, NULL, &transfers->rows[i]};
 }
 
-static void merge(struct merged *merged, const struct report_trace *traces, size_t n,
-	const struct site_filter *filter)
+static void merge(struct merged *merged, const struct report_trace *traces, size_t n)
 {
 	size_t n_findings = 0, n_rows = 0;
 
@@ -107,7 +87,7 @@ static void merge(struct merged *merged, const struct report_trace *traces, size
 	merged->findings = memory_new(n_findings + 1, sizeof(*merged->findings));
 	merged->rows = memory_new(n_rows + 1, sizeof(*merged->rows));
 	for (size_t i = 0; i < n; i++)
-		merge_trace(merged, &traces[i], filter);
+		merge_trace(merged, &traces[i]);
 	if (merged->n_findings)
 		qsort(merged->findings, merged->n_findings, sizeof(*merged->findings),
 			compare_findings);
@@ -189,7 +169,7 @@ static void put_rates(const struct style *style, const struct merged *merged)
 
 static void put_other(const struct style *style, const struct item *item)
 {
-	struct stack_source source = source_of(item->trace);
+	struct stack_source source = report_stacks(item->trace);
 	const char *words = transfer_other_words(item->finding);
 	char label[200];
 
@@ -204,7 +184,7 @@ static void put_other(const struct style *style, const struct item *item)
 static void put_finding(
 	const struct style *style, const struct merged *merged, const struct item *item)
 {
-	struct stack_source source = source_of(item->trace);
+	struct stack_source source = report_stacks(item->trace);
 
 	style_put(style, STYLE_WARNING, item->finding->is_lost ? "  ! " : "  ? ");
 	transfer_put_finding(style, transfers_of(item->trace), item->finding);
@@ -232,10 +212,9 @@ static size_t at_most(size_t n, size_t limit)
 	return limit && limit < n ? limit : n;
 }
 
-static void put_findings(
-	const struct style *style, const struct merged *merged, const struct site_filter *filter)
+static void put_findings(const struct style *style, const struct merged *merged, size_t limit)
 {
-	size_t shown = at_most(merged->n_findings, filter->limit);
+	size_t shown = at_most(merged->n_findings, limit);
 
 	style_put(style, STYLE_HEADING, "FINDINGS");
 	fputs(merged->n_findings ? "\n\n" : "  none\n\n", style->out);
@@ -353,7 +332,7 @@ static void put_times(const struct style *style, const struct report_trace *trac
 
 static void put_row(const struct style *style, const struct item *item)
 {
-	struct stack_source source = source_of(item->trace);
+	struct stack_source source = report_stacks(item->trace);
 	const struct transfer_sum *sum = &item->row->sum;
 	const char *kind = model_host_kind_name(item->row->key.host_kind);
 
@@ -374,10 +353,9 @@ static void put_row(const struct style *style, const struct item *item)
 	fputc('\n', style->out);
 }
 
-static void put_rows(
-	const struct style *style, const struct merged *merged, const struct site_filter *filter)
+static void put_rows(const struct style *style, const struct merged *merged, size_t limit)
 {
-	size_t shown = at_most(merged->n_rows, filter->limit);
+	size_t shown = at_most(merged->n_rows, limit);
 
 	style_put(style, STYLE_HEADING, "CALL STACKS");
 	fputs("  most host time first\n\n", style->out);
@@ -386,12 +364,11 @@ static void put_rows(
 	put_left_out(style, merged->n_rows - shown, "stack", "stacks");
 }
 
-static void put_locked(const struct style *style, const struct report_trace *trace,
-	const struct site_filter *filter)
+static void put_locked(const struct style *style, const struct report_trace *trace, size_t limit)
 {
 	const struct transfers *transfers = transfers_of(trace);
-	struct stack_source source = source_of(trace);
-	size_t shown = at_most(transfers->n_pinnings, filter->limit);
+	struct stack_source source = report_stacks(trace);
+	size_t shown = at_most(transfers->n_pinnings, limit);
 
 	if (!transfers->n_pinnings)
 		return;
@@ -416,8 +393,8 @@ static void put_locked(const struct style *style, const struct report_trace *tra
 	put_left_out(style, transfers->n_pinnings - shown, "place", "places");
 }
 
-void transfers_text(const struct style *style, const struct report_trace *traces, size_t n,
-	const struct site_filter *filter)
+void transfers_text(
+	const struct style *style, const struct report_trace *traces, size_t n, size_t limit)
 {
 	bool active = false;
 	struct merged merged;
@@ -433,18 +410,18 @@ void transfers_text(const struct style *style, const struct report_trace *traces
 	fputc('\n', style->out);
 	if (!active)
 		return;
-	merge(&merged, traces, n, filter);
+	merge(&merged, traces, n);
 	put_totals(style, &merged);
 	put_rates(style, &merged);
-	put_findings(style, &merged, filter);
+	put_findings(style, &merged, limit);
 	if (merged.n_rows) {
 		put_sizes(style, &merged);
 		for (size_t i = 0; i < n; i++)
 			put_times(style, &traces[i]);
 	}
 	for (size_t i = 0; i < n; i++)
-		put_locked(style, &traces[i], filter);
+		put_locked(style, &traces[i], limit);
 	if (merged.n_rows)
-		put_rows(style, &merged, filter);
+		put_rows(style, &merged, limit);
 	merged_release(&merged);
 }
