@@ -239,8 +239,9 @@ static void take_pinnings(struct transfers *transfers)
 	transfers->pinnings =
 		memory_new(HASH_COUNT(model->pinnings) + 1, sizeof(*transfers->pinnings));
 	for (const struct model_pinning *p = model->pinnings; p; p = p->hh.next) {
-		struct model_site_key key = {
-			p->key.stack_id, MODEL_DEVICE_HOST, (uint32_t)p->key.kind};
+		struct model_site_key key = {.stack_id = p->key.stack_id,
+			.device = MODEL_DEVICE_HOST,
+			.kind = (uint32_t)p->key.kind};
 		const struct model_site *site;
 
 		HASH_FIND(hh, model->sites, &key, sizeof(key), site);
