@@ -199,6 +199,9 @@ enum vt_graph_pool_action {
  */
 #define VT_PYTHON_NO_OFFSET 0x7fffffffu
 
+/* And when the frame has not begun to run: its line is that of the definition. */
+#define VT_PYTHON_NOT_BEGUN 0x7ffffffeu
+
 /* Bits of stack.flags: there were more frames than were kept. */
 #define VT_STACK_NATIVE_CUT 1u
 #define VT_STACK_PYTHON_CUT 2u

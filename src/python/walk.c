@@ -25,7 +25,7 @@ static uint32_t offset_in(const struct python_layout *at, uint64_t frame, uint64
 
 	if (at->lasti_bytes) {
 		offset = (int32_t)memory_u32(frame + at->frame_at);
-		return offset < 0 ? 0 : (uint32_t)offset * at->lasti_bytes;
+		return offset < 0 ? VT_PYTHON_NOT_BEGUN : (uint32_t)offset * at->lasti_bytes;
 	}
 	if (at->frame_copy) {
 		int32_t copy = (int32_t)memory_u32(frame + at->frame_copy);
@@ -111,6 +111,14 @@ static bool is_entry(const struct python_layout *at, uint64_t frame, uint64_t ne
 	}
 }
 
+/* Since 3.13 a frame of the interpreter's own code lies between that of an __init__ and the one
+ * that makes the object. It has no line, and one text for all its names; no loop was called for it.
+ */
+static bool is_own(const struct python_key *key)
+{
+	return key->file == key->function && !key->first_line;
+}
+
 size_t python_walk_next(const struct python *python, struct python_walk *walk,
 	struct python_frame *frames, size_t max)
 {
@@ -127,9 +135,11 @@ size_t python_walk_next(const struct python *python, struct python_walk *walk,
 			return n;
 		}
 		identify(at, code, &frames[n].key);
-		frames[n].place = offset_in(at, walk->frame, code) |
-				  (is_entry(at, walk->frame, next) ? VT_PYTHON_ENTRY : 0);
-		n++;
+		if (!is_own(&frames[n].key)) {
+			frames[n].place = offset_in(at, walk->frame, code) |
+					  (is_entry(at, walk->frame, next) ? VT_PYTHON_ENTRY : 0);
+			n++;
+		}
 		walk->frame = frame_skip_shims(at, next);
 	}
 	return n;

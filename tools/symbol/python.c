@@ -67,7 +67,9 @@ const struct symbol_frame *python_frame_get(
 	known->frame.python = true;
 	known->frame.function = code->function;
 	known->frame.file = code->file;
-	if (offset != VT_PYTHON_NO_OFFSET)
+	if (offset == VT_PYTHON_NOT_BEGUN)
+		known->frame.line = (unsigned int)given->first_line;
+	else if (offset != VT_PYTHON_NO_OFFSET)
 		known->frame.line = (unsigned int)lines_find(
 			given->line_table, given->lines, given->first_line, offset);
 	HASH_ADD(hh, table->python_frames, key, sizeof(known->key), known);
