@@ -421,11 +421,12 @@ dist: all check-needed ## build/dist/vramtrace-VERSION-ARCH.tar.gz, which runs w
 install: $(lib) $(with_lib) $(cli) ## into $(DESTDIR)$(PREFIX) (PREFIX=/usr/local)
 	install -D -m 755 $(cli) $(DESTDIR)$(PREFIX)/bin/vramtrace
 	install -D -m 755 $(lib) $(DESTDIR)$(PREFIX)/lib/libvramtrace.so
+	install -D -m 644 include/vramtrace/vramtrace.h $(DESTDIR)$(PREFIX)/include/vramtrace/vramtrace.h
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 $(man_pages) $(DESTDIR)$(PREFIX)/share/man/man1/
 
 uninstall: ## undo install
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/vramtrace lib/libvramtrace.so \
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/vramtrace lib/libvramtrace.so include/vramtrace/vramtrace.h \
 		$(addprefix share/man/man1/,$(notdir $(man_pages))))
 
 help: ## this list

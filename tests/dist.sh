@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 build=$1 name=$2 tarball=$3 glibc_max=$4
 stage=$(dirname "$tarball")/$name
 rm -rf "$stage"
-mkdir -p "$stage/bin" "$stage/lib" "$stage/share/man/man1" "$stage/examples/simulated-cuda"
+mkdir -p "$stage/bin" "$stage/lib" "$stage/include/vramtrace" "$stage/share/man/man1" "$stage/examples/simulated-cuda"
 
 # The libraries that a file needs, and theirs, except glibc's own: one path a line.
 needed_by() {
@@ -34,6 +34,7 @@ strip --strip-debug "$stage/bin/vramtrace"
 patchelf --set-rpath '$ORIGIN/../lib' "$stage/bin/vramtrace"
 
 install -m 644 README.md LICENSE "$stage/"
+install -m 644 include/vramtrace/vramtrace.h "$stage/include/vramtrace/"
 install -m 644 tools/man/*.1 "$stage/share/man/man1/"
 find examples -maxdepth 1 -type f -exec install -m 644 {} "$stage/examples/" \;
 for program in "$build"/examples/*-shared; do
