@@ -14,13 +14,16 @@
 #include "record/notes.h"
 #include "record/options.h"
 #include "record/session.h"
+#include "record/unwind/unwind.h"
 
 typedef void *dlsym_function(void *handle, const char *name);
 typedef void *dlvsym_function(void *handle, const char *name, const char *version);
+typedef int dlclose_function(void *handle);
 
 static void *_Atomic real_dlsym;
 static void *_Atomic real_dlvsym;
 static void *_Atomic real_dlopen;
+static void *_Atomic real_dlclose;
 
 /* This library, from the linker. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
@@ -175,6 +178,21 @@ struct dl_route dl_route_dlopen(int mode)
 			mode &= ~RTLD_DEEPBIND;
 	}
 	return (struct dl_route){find_real(&real_dlopen, "dlopen"), (void *)(intptr_t)mode};
+}
+
+/* Nothing depends on who calls it. */
+__attribute__((visibility("default"))) int dlclose(void *handle)
+{
+	dlclose_function *real = (dlclose_function *)find_real(&real_dlclose, "dlclose");
+	struct unwind_unload unload;
+	int result;
+
+	if (!real)
+		return -1;
+	unwind_unload_begin(&unload);
+	result = real(handle);
+	unwind_unload_end(&unload);
+	return result;
 }
 
 /* As the object holding caller sees the name in its own scope, this library left out. */

@@ -1,7 +1,8 @@
 /*
  * Look-ups by name. dlsym, dlvsym and dlopen are entered in assembly (dl_entry.S), because glibc
  * answers RTLD_NEXT and RTLD_DEFAULT, and searches for files, by the address that called: the real
- * function is jumped to with the caller's own return address still in place.
+ * function is jumped to with the caller's own return address still in place. dlclose tells the
+ * unwinder that code goes.
  */
 #ifndef VRAMTRACE_HOOKS_DL_H
 #define VRAMTRACE_HOOKS_DL_H
