@@ -35,12 +35,12 @@ static bool is_known(uint64_t address)
 	return false;
 }
 
-static bool is_complete(const struct stack *stack)
+static bool is_complete(struct stack *stack)
 {
-	const uint64_t *native = stack_native(stack), *frames = stack_python(stack);
+	const uint64_t *native = stack->native.frames, *frames = stack_python(stack);
 	size_t n_known = 0, n_entries = 0;
 
-	for (size_t i = 0; i < stack->n_native; i++)
+	for (size_t i = 0; i < stack->native.n_frames; i++)
 		n_known += is_known(native[i]);
 	for (size_t i = 0; i < stack->n_python; i++)
 		n_entries += (frames[i] & VT_PYTHON_ENTRY) != 0;
@@ -94,12 +94,12 @@ static void learn(const struct python *python, struct vt_lane *lane, uint64_t ti
 			add(start, end, lane, time_ns);
 }
 
-void eval_check(const struct stack *stack, struct vt_lane *lane, uint64_t time_ns)
+void eval_check(struct stack *stack, struct vt_lane *lane, uint64_t time_ns)
 {
 	const struct python *python = interpreter_get();
 
-	if (!python || !stack->n_native || !stack->n_python || stack->flags & VT_STACK_NATIVE_CUT ||
-		is_complete(stack))
+	if (!python || !stack->native.n_frames || !stack->n_python ||
+		stack->flags & VT_STACK_NATIVE_CUT || is_complete(stack))
 		return;
 	if (atomic_fetch_add_explicit(&n_lessons, 1, memory_order_relaxed) < MAX_LESSONS) {
 		learn(python, lane, time_ns);

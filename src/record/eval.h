@@ -11,7 +11,7 @@ struct vt_lane;
 /* For a stack that is new, while it is still the caller's: learns if its native frames of the loop
  * are not all known, writes what is new to lane, and counts the stack if some are still missing.
  * Unwinds: call it with no lock held. */
-void eval_check(const struct stack *stack, struct vt_lane *lane, uint64_t time_ns);
+void eval_check(struct stack *stack, struct vt_lane *lane, uint64_t time_ns);
 
 /* In a forked child: its trace needs the ranges again. */
 void eval_forget(void);

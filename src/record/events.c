@@ -92,12 +92,12 @@ static struct vt_lane *begin(const struct call *call)
 }
 
 static void put_stack(
-	const struct stack *stack, uint64_t stack_id, struct vt_lane *lane, uint64_t time_ns)
+	struct stack *stack, uint64_t stack_id, struct vt_lane *lane, uint64_t time_ns)
 {
 	struct vt_rec_stack record = {
 		.stack_id = stack_id,
 		.time_ns = time_ns,
-		.frames = {stack_native(stack), stack->n_native},
+		.frames = {stack->native.frames, stack->native.n_frames},
 		.python = {stack_python(stack), stack->n_python},
 		.flags = stack->flags,
 	};
@@ -109,15 +109,17 @@ static void put_stack(
 
 uint64_t current_stack(struct vt_lane *lane, uint64_t time_ns)
 {
+	struct stackset_key key;
 	struct stack stack;
 	uint64_t stack_id;
 	bool is_new;
 
 	stack_capture(&stack, lane, time_ns);
-	stack_id = stackset_intern(stack.words, stack_n_words(&stack), &is_new);
+	key = stack_key(&stack);
+	stack_id = stackset_intern(&key, &is_new);
 	if (is_new)
 		put_stack(&stack, stack_id, lane, time_ns);
-	if (!stack.n_native)
+	if (!stack.native.n_frames)
 		note_problem(lane);
 	return stack_id;
 }

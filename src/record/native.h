@@ -1,11 +1,16 @@
-/* The native call stack of this thread, from libunwind, which is opened privately and only when
- * there is CUDA use. Nothing here takes a lock of the recorder or memory of the process. */
+/* The native call stack of this thread, from the recorder's own unwinder (unwind/unwind.h) and from
+ * libunwind, which is opened privately and only when there is CUDA use. Nothing here takes memory
+ * of the process. */
 #ifndef VRAMTRACE_RECORD_NATIVE_H
 #define VRAMTRACE_RECORD_NATIVE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "record/options.h"
+
+struct vt_lane;
 
 /* Room for the recorder's own frames, beyond the frames that are asked for. */
 #define NATIVE_OWN_FRAMES 12u
@@ -19,10 +24,17 @@ void native_prepare(void);
 /* True when libunwind was looked for and is not there. */
 bool native_is_missing(void);
 
-/* Fills frames, which has room for max + NATIVE_OWN_FRAMES, with at most max return addresses of
- * the caller's thread, innermost first and without the recorder's own. Returns how many; *is_cut
- * tells whether there were more. */
-size_t native_capture(uint64_t *frames, size_t max, bool *is_cut);
+/* One thread's native stack: return addresses, innermost first, without the recorder's own. */
+struct native {
+	const uint64_t *frames; /* in room, or good until this thread's next capture */
+	size_t n_frames;
+	bool is_cut; /* there were more */
+	uint64_t id; /* not 0: native stacks that have the same are equal */
+	uint64_t room[OPTIONS_MAX_DEPTH + 1];
+};
+
+/* Fills native with at most max addresses of the caller's thread. */
+void native_capture(struct native *native, size_t max);
 
 struct native_frame {
 	uint64_t address; /* where it goes on */
@@ -32,6 +44,12 @@ struct native_frame {
 /* The same stack, slowly, the recorder's own frames included. Returns how many frames, at most
  * max; 0 when libunwind does not offer it. */
 size_t native_step(struct native_frame *frames, size_t max);
+
+/* With VRAMTRACE_UNWINDER=check every capture was compared: writes the counts to lane. */
+void native_finish(struct vt_lane *lane, uint64_t time_ns);
+
+/* In a forked child: counts from 0. */
+void native_forget(void);
 
 /* The code that the unwind table has as one piece around address. False when it has none. */
 bool native_code_around(uint64_t address, uint64_t *start, uint64_t *end);

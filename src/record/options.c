@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/unwind/unwind.h"
+
 #define DEFAULT_OUTPUT "vramtrace.%e.%p.vt"
 #define DEFAULT_DEPTH  128u
 
@@ -96,6 +98,21 @@ static void read_deepbind(const char *name, const char *value)
 		complain("vramtrace: %s=%.64s: use clear or keep; using clear\n", name, value);
 }
 
+static void read_unwinder(const char *name, const char *value)
+{
+	if (!strcmp(value, "libunwind"))
+		options.unwinder = OPTIONS_UNWINDER_LIBUNWIND;
+	else if (strcmp(value, "fast") && strcmp(value, "check"))
+		complain("vramtrace: %s=%.64s: use fast, libunwind or check; using %s\n", name,
+			value, UNWIND_IS_FAST ? "fast" : "libunwind");
+	else if (!UNWIND_IS_FAST)
+		complain("vramtrace: %s=%.64s: this machine has libunwind only\n", name, value);
+	else if (!strcmp(value, "check"))
+		options.unwinder = OPTIONS_UNWINDER_CHECK;
+	else
+		options.unwinder = OPTIONS_UNWINDER_FAST;
+}
+
 static void read_layers(const char *name, const char *value)
 {
 	if (!strcmp(value, "driver,torch"))
@@ -150,6 +167,7 @@ static void read_variable(const char *name, const char *value)
 		{"VRAMTRACE_MAX_SIZE", read_max_size, NULL},
 		{"VRAMTRACE_STACK", read_stack, NULL},
 		{"VRAMTRACE_STACK_DEPTH", read_depth, NULL},
+		{"VRAMTRACE_UNWINDER", read_unwinder, NULL},
 		{"VRAMTRACE_LAYERS", read_layers, NULL},
 		{"VRAMTRACE_COPIES", read_copies, NULL},
 		{"VRAMTRACE_DEEPBIND", read_deepbind, NULL},
@@ -180,6 +198,7 @@ void options_read(char **environ_list)
 		.copies = true,
 		.torch = true,
 		.memory_samples = true,
+		.unwinder = UNWIND_IS_FAST ? OPTIONS_UNWINDER_FAST : OPTIONS_UNWINDER_LIBUNWIND,
 		.depth = DEFAULT_DEPTH,
 		.output = DEFAULT_OUTPUT,
 	};

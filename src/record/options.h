@@ -7,19 +7,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum options_unwinder {
+	OPTIONS_UNWINDER_FAST,	    /* the recorder's own, libunwind where it has to */
+	OPTIONS_UNWINDER_LIBUNWIND, /* libunwind alone */
+	OPTIONS_UNWINDER_CHECK,	    /* the recorder's own, each stack compared with libunwind's */
+};
+
 struct options {
-	bool enabled;	       /* VRAMTRACE_ENABLED */
-	bool quiet;	       /* VRAMTRACE_QUIET: nothing on stderr */
-	bool native_stacks;    /* VRAMTRACE_STACK: both, native */
-	bool python_stacks;    /* VRAMTRACE_STACK: both, python */
-	bool copies;	       /* VRAMTRACE_COPIES */
-	bool torch;	       /* VRAMTRACE_LAYERS: driver,torch */
-	bool copy_timing;      /* VRAMTRACE_COPY_TIMING */
-	bool memory_samples;   /* VRAMTRACE_MEMINFO */
-	bool keep_deepbind;    /* VRAMTRACE_DEEPBIND: clear, keep */
-	unsigned int depth;    /* VRAMTRACE_STACK_DEPTH: frames kept of each sort */
-	uint64_t max_bytes;    /* VRAMTRACE_MAX_SIZE, 0: no limit */
-	char output[PATH_MAX]; /* VRAMTRACE_OUTPUT: pattern of the trace's path */
+	bool enabled;			/* VRAMTRACE_ENABLED */
+	bool quiet;			/* VRAMTRACE_QUIET: nothing on stderr */
+	bool native_stacks;		/* VRAMTRACE_STACK: both, native */
+	bool python_stacks;		/* VRAMTRACE_STACK: both, python */
+	bool copies;			/* VRAMTRACE_COPIES */
+	bool torch;			/* VRAMTRACE_LAYERS: driver,torch */
+	bool copy_timing;		/* VRAMTRACE_COPY_TIMING */
+	bool memory_samples;		/* VRAMTRACE_MEMINFO */
+	bool keep_deepbind;		/* VRAMTRACE_DEEPBIND: clear, keep */
+	enum options_unwinder unwinder; /* VRAMTRACE_UNWINDER */
+	unsigned int depth;		/* VRAMTRACE_STACK_DEPTH: frames kept of each sort */
+	uint64_t max_bytes;		/* VRAMTRACE_MAX_SIZE, 0: no limit */
+	char output[PATH_MAX];		/* VRAMTRACE_OUTPUT: pattern of the trace's path */
 	char complaints[2048]; /* lines for stderr about values that cannot be used; "" if none */
 };
 

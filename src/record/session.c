@@ -25,6 +25,7 @@
 #include "record/modules.h"
 #include "record/notes.h"
 #include "record/uncovered.h"
+#include "record/unwind/unwind.h"
 
 #define MAX_NAME_TRIES	  1000
 #define START_WAIT_NS	  100000
@@ -76,6 +77,7 @@ static void thread_ended(void *lane)
 	}
 	session_thread.codes = NULL;
 	session_thread.lane = NULL;
+	unwind_thread_ended();
 }
 
 static void say_summary(void)
@@ -113,6 +115,7 @@ static void finish(int status, void *unused)
 	if (lane) {
 		record.time_ns = vt_writer_time(&session.writer, session_clock_ns());
 		interpreter_finish(lane, record.time_ns);
+		native_finish(lane, record.time_ns);
 		vt_put_end(lane, &record);
 	}
 	vt_writer_close(&session.writer);
@@ -125,6 +128,7 @@ static void forget_in_child(void)
 {
 	int state = atomic_load_explicit(&session.state, memory_order_relaxed);
 
+	unwind_forget();
 	if (state == SESSION_OFF || state == SESSION_IDLE)
 		return;
 	vt_writer_forget(&session.writer);
@@ -133,6 +137,7 @@ static void forget_in_child(void)
 	codes_forget();
 	interpreter_forget();
 	eval_forget();
+	native_forget();
 	modules_forget();
 	events_forget();
 	events_block_forget();

@@ -34,6 +34,12 @@ struct session {
 #define SESSION_STACK_CACHE 256u
 
 struct stackset_entry;
+
+struct session_stack {
+	uint64_t native_id; /* stackset.h */
+	struct stackset_entry *entry;
+};
+
 struct codes_seen;
 
 /* A call of the CUDA runtime, by what traces call it. */
@@ -58,7 +64,7 @@ struct session_thread {
 	unsigned int epoch; /* of the session the rest belongs to */
 	struct vt_lane *lane;
 	struct codes_seen *codes; /* recent Python code objects, NULL: none yet */
-	struct stackset_entry *stacks[SESSION_STACK_CACHE]; /* recent stacks, by hash */
+	struct session_stack stacks[SESSION_STACK_CACHE]; /* recent stacks, by hash */
 };
 
 extern struct session session;

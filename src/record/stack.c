@@ -26,17 +26,17 @@ void stack_capture(struct stack *stack, struct vt_lane *lane, uint64_t time_ns)
 {
 	bool is_cut = false;
 
-	stack->n_native = stack->n_python = 0;
+	stack->native.frames = stack->native.room;
+	stack->native.n_frames = stack->n_python = 0;
+	stack->native.id = 0;
 	stack->flags = 0;
 	if (options.native_stacks)
-		stack->n_native = native_capture(stack->words + 1, options.depth, &is_cut);
-	if (is_cut)
+		native_capture(&stack->native, options.depth);
+	if (stack->native.n_frames && stack->native.is_cut)
 		stack->flags |= VT_STACK_NATIVE_CUT;
-	is_cut = false;
 	if (options.python_stacks)
 		stack->n_python = interpreter_capture(
-			stack->words + 1 + stack->n_native, options.depth, &is_cut, lane, time_ns);
+			stack_python(stack), options.depth, &is_cut, lane, time_ns);
 	if (is_cut)
 		stack->flags |= VT_STACK_PYTHON_CUT;
-	stack_sum_up(stack);
 }

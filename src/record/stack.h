@@ -9,39 +9,34 @@
 
 #include "record/native.h"
 #include "record/options.h"
+#include "record/stackset.h"
 
 struct vt_lane;
 
-/* One stack. words holds a summary, the native addresses and right after them the Python frames:
- * equal words are equal stacks. */
+/* One stack. */
 struct stack {
-	size_t n_native, n_python;
-	uint64_t flags; /* VT_STACK_* */
-	uint64_t words[1 + 2 * OPTIONS_MAX_DEPTH + NATIVE_OWN_FRAMES];
+	struct native native;
+	size_t n_python;
+	uint64_t flags;			      /* VT_STACK_* */
+	uint64_t rest[1 + OPTIONS_MAX_DEPTH]; /* a summary, and the Python frames */
 };
 
-static inline const uint64_t *stack_native(const struct stack *stack)
+static inline uint64_t *stack_python(struct stack *stack)
 {
-	return stack->words + 1;
+	return stack->rest + 1;
 }
 
-static inline const uint64_t *stack_python(const struct stack *stack)
+/* What tells stacks apart, once all is filled. */
+static inline struct stackset_key stack_key(struct stack *stack)
 {
-	return stack->words + 1 + stack->n_native;
-}
+	size_t n_native = stack->native.n_frames;
 
-/* Completes words once all else is filled. */
-static inline void stack_sum_up(struct stack *stack)
-{
-	stack->words[0] = stack->flags << 32 | (uint64_t)stack->n_native << 16 | stack->n_python;
-}
-
-/* Words in use, 0 when there is no frame of either sort. */
-static inline size_t stack_n_words(const struct stack *stack)
-{
-	size_t n_frames = stack->n_native + stack->n_python;
-
-	return n_frames ? 1 + n_frames : 0;
+	stack->rest[0] = stack->flags << 32 | (uint64_t)n_native << 16 | stack->n_python;
+	return (struct stackset_key){.native = stack->native.frames,
+		.n_native = n_native,
+		.native_id = stack->native.id,
+		.rest = stack->rest,
+		.n_rest = n_native + stack->n_python ? 1 + stack->n_python : 0};
 }
 
 /* Opens and looks for what VRAMTRACE_STACK asks for. Calls the loader, so no lock may be held. */

@@ -26,11 +26,32 @@ struct shard {
 static struct shard shards[N_SHARDS];
 static _Atomic uint64_t last_id;
 
-static bool is_stack(
-	const struct stackset_entry *entry, uint32_t hash, const uint64_t *words, size_t n_words)
+static bool is_equal(const uint64_t *a, const uint64_t *b, size_t n)
 {
-	return entry && entry->hash == hash && entry->n_words == n_words &&
-	       !memcmp(entry->words, words, n_words * sizeof(*words));
+	return !memcmp(a, b, n * sizeof(*a));
+}
+
+/* Whether the thread met this stack last at its place. The native words of one with a number need
+ * not be looked at. */
+static bool is_recent(const struct session_stack *recent, const struct stackset_key *key)
+{
+	const struct stackset_entry *entry = recent->entry;
+
+	return entry && recent->native_id == key->native_id &&
+	       entry->n_words == key->n_native + key->n_rest &&
+	       is_equal(entry->words + key->n_native, key->rest, key->n_rest) &&
+	       (key->native_id || is_equal(entry->words, key->native, key->n_native));
+}
+
+static struct session_stack *place_of(const struct stackset_key *key)
+{
+	uint32_t hash = table_hash(key->rest, key->n_rest * sizeof(*key->rest));
+
+	if (key->native_id)
+		hash ^= (uint32_t)(key->native_id * 0x9e3779b97f4a7c15u >> 32);
+	else
+		hash ^= table_hash(key->native, key->n_native * sizeof(*key->native));
+	return &session_thread.stacks[hash % SESSION_STACK_CACHE];
 }
 
 static struct stackset_entry *find_or_add(
@@ -58,26 +79,41 @@ static struct stackset_entry *find_or_add(
 	return entry;
 }
 
-uint64_t stackset_intern(const uint64_t *words, size_t n_words, bool *is_new)
+static struct stackset_entry *intern(const struct stackset_key *key, bool *is_new)
 {
-	uint32_t hash;
-	struct stackset_entry **recent, *entry;
+	size_t n_words = key->n_native + key->n_rest;
+	uint64_t words[STACKSET_MAX_WORDS];
+	struct stackset_entry *entry;
 	struct shard *shard;
+	uint32_t hash;
 
-	*is_new = false;
-	if (!n_words)
-		return 0;
+	if (n_words > STACKSET_MAX_WORDS)
+		return NULL;
+	memcpy(words, key->native, key->n_native * sizeof(*words));
+	memcpy(words + key->n_native, key->rest, key->n_rest * sizeof(*words));
 	hash = table_hash(words, n_words * sizeof(*words));
-	recent = &session_thread.stacks[hash % SESSION_STACK_CACHE];
-	if (is_stack(*recent, hash, words, n_words))
-		return (*recent)->id;
 	shard = &shards[(hash >> 16) % N_SHARDS];
 	pthread_mutex_lock(&shard->lock);
 	entry = find_or_add(shard, hash, words, n_words, is_new);
 	pthread_mutex_unlock(&shard->lock);
+	return entry;
+}
+
+uint64_t stackset_intern(const struct stackset_key *key, bool *is_new)
+{
+	struct session_stack *recent;
+	struct stackset_entry *entry;
+
+	*is_new = false;
+	if (!(key->n_native + key->n_rest))
+		return 0;
+	recent = place_of(key);
+	if (is_recent(recent, key))
+		return recent->entry->id;
+	entry = intern(key, is_new);
 	if (!entry)
 		return 0;
-	*recent = entry;
+	*recent = (struct session_stack){key->native_id, entry};
 	return entry->id;
 }
 

@@ -9,9 +9,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The number of the stack that words[0..n_words) are, see stack.h; 0 when n_words is 0 or there is
- * no memory. *is_new tells whether this call made it: then the caller writes it to the trace. */
-uint64_t stackset_intern(const uint64_t *words, size_t n_words, bool *is_new);
+/* A stack in two pieces: equal words are equal stacks. */
+struct stackset_key {
+	const uint64_t *native;
+	size_t n_native;
+	uint64_t native_id; /* not 0: this thread's stacks with the same have the same native words
+			     */
+	const uint64_t *rest;
+	size_t n_rest;
+};
+
+/* At most so many words in both pieces. */
+#define STACKSET_MAX_WORDS 520u
+
+/* The number of the stack; 0 when it has no words or there is no memory. *is_new tells whether this
+ * call made it: then the caller writes it to the trace. */
+uint64_t stackset_intern(const struct stackset_key *key, bool *is_new);
 
 /* Empty, with fresh locks: in a forked child. */
 void stackset_forget(void);

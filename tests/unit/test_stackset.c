@@ -22,6 +22,13 @@ static int start_empty(void **state)
 	return 0;
 }
 
+static uint64_t intern(const uint64_t *words, size_t n_words, bool *is_new)
+{
+	const struct stackset_key key = {.native = words, .rest = words, .n_rest = n_words};
+
+	return stackset_intern(&key, is_new);
+}
+
 static void same_stack_same_number(void **state)
 {
 	uint64_t a[] = {1, 2, 3}, b[] = {1, 2, 4}, c[] = {1, 2};
@@ -29,19 +36,19 @@ static void same_stack_same_number(void **state)
 	bool is_new;
 
 	(void)state;
-	id_a = stackset_intern(a, 3, &is_new);
+	id_a = intern(a, 3, &is_new);
 	assert_true(is_new);
-	id_b = stackset_intern(b, 3, &is_new);
+	id_b = intern(b, 3, &is_new);
 	assert_true(is_new);
-	id_c = stackset_intern(c, 2, &is_new);
+	id_c = intern(c, 2, &is_new);
 	assert_true(is_new);
 	assert_true(id_a && id_b && id_c && id_a != id_b && id_b != id_c && id_a != id_c);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(stackset_intern(a, 3, &is_new), id_a);
+		assert_int_equal(intern(a, 3, &is_new), id_a);
 		assert_false(is_new);
-		assert_int_equal(stackset_intern(b, 3, &is_new), id_b);
+		assert_int_equal(intern(b, 3, &is_new), id_b);
 		assert_false(is_new);
-		assert_int_equal(stackset_intern(c, 2, &is_new), id_c);
+		assert_int_equal(intern(c, 2, &is_new), id_c);
 		assert_false(is_new);
 	}
 }
@@ -49,12 +56,15 @@ static void same_stack_same_number(void **state)
 /* A stack as the recorder captures it. */
 static uint64_t number_of(size_t n_native, size_t n_python, uint64_t flags, const uint64_t *frames)
 {
-	struct stack stack = {.n_native = n_native, .n_python = n_python, .flags = flags};
+	struct stack stack = {.native = {.frames = frames, .n_frames = n_native},
+		.n_python = n_python,
+		.flags = flags};
+	struct stackset_key key;
 	bool is_new;
 
-	memcpy(stack.words + 1, frames, (n_native + n_python) * sizeof(*frames));
-	stack_sum_up(&stack);
-	return stackset_intern(stack.words, stack_n_words(&stack), &is_new);
+	memcpy(stack_python(&stack), frames + n_native, n_python * sizeof(*frames));
+	key = stack_key(&stack);
+	return stackset_intern(&key, &is_new);
 }
 
 /* The same words may be native addresses or Python frames, and a stack that was cut is not a whole
@@ -78,13 +88,38 @@ static void sorts_of_frames_are_told_apart(void **state)
 	assert_int_equal(number_of(0, 0, 0, frames), 0);
 }
 
+/* Whether a native stack has a number or not, and whichever it has, the whole has one. */
+static void numbers_of_native_stacks(void **state)
+{
+	static const uint64_t native[] = {1, 2, 3}, other[] = {1, 2, 4}, rest[] = {7, 8};
+	struct stackset_key key = {native, 3, 0, rest, 2};
+	uint64_t id, id_of_other;
+	bool is_new;
+
+	(void)state;
+	id = stackset_intern(&key, &is_new);
+	assert_true(is_new);
+	for (key.native_id = 5; key.native_id < 1000; key.native_id++) {
+		assert_int_equal(stackset_intern(&key, &is_new), id);
+		assert_false(is_new);
+		assert_int_equal(stackset_intern(&key, &is_new), id);
+	}
+	key.native = other;
+	id_of_other = stackset_intern(&key, &is_new);
+	assert_true(is_new);
+	assert_int_not_equal(id_of_other, id);
+	key.n_rest = 1;
+	assert_int_not_equal(stackset_intern(&key, &is_new), id_of_other);
+	assert_true(is_new);
+}
+
 static void no_stack_is_zero(void **state)
 {
 	uint64_t frame = 5;
 	bool is_new = true;
 
 	(void)state;
-	assert_int_equal(stackset_intern(&frame, 0, &is_new), 0);
+	assert_int_equal(intern(&frame, 0, &is_new), 0);
 	assert_false(is_new);
 }
 
@@ -94,9 +129,9 @@ static void forgetting_starts_over(void **state)
 	uint64_t id;
 	bool is_new;
 
-	id = stackset_intern(&frame, 1, &is_new);
+	id = intern(&frame, 1, &is_new);
 	start_empty(state);
-	assert_int_equal(stackset_intern(&frame, 1, &is_new), id);
+	assert_int_equal(intern(&frame, 1, &is_new), id);
 	assert_true(is_new);
 }
 
@@ -133,7 +168,7 @@ static void *intern_all(void *argument)
 			unsigned int n = (i * steps[self] + self * 501) % N_STACKS;
 			size_t depth = make_stack(n, frames);
 			bool is_new;
-			uint64_t id = stackset_intern(frames, depth, &is_new);
+			uint64_t id = intern(frames, depth, &is_new);
 
 			atomic_fetch_add(&n_new[n], is_new);
 			if (!id || (ids[self][n] && ids[self][n] != id))
@@ -175,6 +210,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(same_stack_same_number, start_empty),
 		cmocka_unit_test_setup(sorts_of_frames_are_told_apart, start_empty),
+		cmocka_unit_test_setup(numbers_of_native_stacks, start_empty),
 		cmocka_unit_test_setup(no_stack_is_zero, start_empty),
 		cmocka_unit_test_setup(forgetting_starts_over, start_empty),
 		cmocka_unit_test_setup(threads_agree, start_empty),

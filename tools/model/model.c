@@ -298,6 +298,10 @@ static void apply_description(struct model *model, const struct vt_record *recor
 		if (!model_texts_has(&model->notes, record->note.text))
 			text_add(&model->notes, record->note.text);
 		break;
+	case VT_REC_unwind_check:
+		model->unwind_check = record->unwind_check;
+		model->unwind_check_seen = true;
+		break;
 	case VT_REC_end:
 		model->end = record->end;
 		model->end_seen = true;

@@ -389,7 +389,8 @@ struct model {
 	struct vt_rec_process process;
 	struct vt_rec_driver driver;
 	struct vt_rec_end end;
-	bool process_seen, driver_seen, end_seen;
+	struct vt_rec_unwind_check unwind_check;
+	bool process_seen, driver_seen, end_seen, unwind_check_seen;
 	struct model_texts environment; /* name, value, name, value, ... */
 	struct model_texts uncovered;
 	struct model_texts notes;

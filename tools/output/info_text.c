@@ -133,6 +133,19 @@ static void put_texts(const struct style *style, const char *key, const struct s
 	}
 }
 
+static void put_unwind_check(const struct style *style, const struct model *model)
+{
+	const struct vt_rec_unwind_check *check = &model->unwind_check;
+
+	if (!model->unwind_check_seen)
+		return;
+	put_key(style, "unwinder");
+	fprintf(style->out,
+		"compared with libunwind in %s stacks, %s of them left to it; different: %s\n",
+		format_count(check->captures).text, format_count(check->delegated).text,
+		format_count(check->differences).text);
+}
+
 void info_text(const struct style *style, const struct report_trace *trace)
 {
 	const struct model *model = trace->overview->replay->model;
@@ -153,6 +166,7 @@ void info_text(const struct style *style, const struct report_trace *trace)
 	put_python(style, &trace->show, &model->python);
 	put_environment(style, &trace->show, &model->environment);
 	put_counts(style, model);
+	put_unwind_check(style, model);
 	put_texts(style, "runtime", &trace->show, &model->runtimes);
 	put_texts(style, "note", &trace->show, &model->notes);
 	put_texts(style, "not recorded", &trace->show, &model->uncovered);

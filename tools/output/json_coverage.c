@@ -73,6 +73,31 @@ static void put_python_stacks(struct json *json, const struct report_trace *trac
 	json_close(json, '}');
 }
 
+/* Of all traces together; null when none was recorded with VRAMTRACE_UNWINDER=check. */
+static void put_unwind_check(struct json *json, const struct report_trace *traces, size_t n)
+{
+	uint64_t captures = 0, delegated = 0, differences = 0;
+	bool seen = false;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct model *model = traces[i].overview->replay->model;
+
+		seen |= model->unwind_check_seen;
+		captures += model->unwind_check.captures;
+		delegated += model->unwind_check.delegated;
+		differences += model->unwind_check.differences;
+	}
+	if (!seen) {
+		json_null(json, "unwind_check");
+		return;
+	}
+	json_open(json, "unwind_check", '{');
+	json_number(json, "captures", captures);
+	json_number(json, "delegated", delegated);
+	json_number(json, "differences", differences);
+	json_close(json, '}');
+}
+
 void json_coverage(struct json *json, const struct report_trace *traces, size_t n)
 {
 	bool hooks = n > 0, modules = false;
@@ -103,5 +128,6 @@ void json_coverage(struct json *json, const struct report_trace *traces, size_t 
 	json_number_or_null(json, "captured_sets", hooks, n_captured_sets);
 	json_torch_coverage(json, traces, n);
 	put_python_stacks(json, traces, n);
+	put_unwind_check(json, traces, n);
 	json_close(json, '}');
 }

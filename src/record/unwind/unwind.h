@@ -14,6 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Whether there is more to it than the fallback. */
+#if defined(__x86_64__)
+#define UNWIND_IS_FAST 1
+#else
+#define UNWIND_IS_FAST 0
+#endif
+
 /* The first max addresses of the caller's stack without those inside the recorder; returns how
  * many. Called with nothing locked. */
 typedef size_t unwind_fallback(uint64_t *frames, size_t max);
