@@ -277,6 +277,9 @@ $(bench_libs): $(BUILD)/bench/%.so: $(BUILD)/tests/bench/lib/%.o
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(link_program) -shared -lcuda -ldl
 
+# Calls the unwinder itself.
+$(BUILD)/bench/unwind: $(call objs,$(wildcard src/record/unwind/*.c) src/record/arena.c)
+
 $(cases): $(BUILD)/cases/%: $(BUILD)/tests/cases/%.o
 $(benches): $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o
 $(cases) $(benches):

@@ -31,10 +31,14 @@ __attribute__((noinline)) static int descend(int frames, unsigned int path, long
 				return -1;
 		return here;
 	}
-	if (path & 1)
+	/* Told apart, or the compiler makes one call of the two. */
+	if (path & 1) {
 		result = descend(frames - 1, path >> 1, n);
-	else
-		result = descend(frames - 1, path >> 1, n) + 1;
+		__asm__ volatile("# one");
+	} else {
+		result = descend(frames - 1, path >> 1, n);
+		__asm__ volatile("# other");
+	}
 	return result + here;
 }
 

@@ -20,14 +20,14 @@ static size_t table_bytes(const struct memo_table *table)
 
 static uint16_t *chain_of(struct memo_table *table, uint64_t cfa)
 {
-	uint16_t *chains = table->guesses + table->n_slots;
+	uint16_t *chains = (uint16_t *)(table->guesses + table->n_slots);
 
 	return &chains[cfa * 0x9e3779b97f4a7c15u >> table->shift];
 }
 
 static uint16_t *number_of(struct memo_table *table, uint64_t hash)
 {
-	uint16_t *numbers = table->guesses + 2 * (size_t)table->n_slots;
+	uint16_t *numbers = (uint16_t *)(table->guesses + table->n_slots) + table->n_slots;
 
 	return &numbers[hash >> table->shift];
 }
@@ -44,7 +44,7 @@ static uint32_t units_of(size_t bytes)
 
 static size_t slots_bytes(const struct memo_table *table)
 {
-	return 3 * (size_t)table->n_slots * sizeof(*table->guesses);
+	return table->n_slots * (sizeof(*table->guesses) + 2 * sizeof(uint16_t));
 }
 
 static uint32_t first_free(const struct memo_table *table)
@@ -123,15 +123,29 @@ static const struct memo *found(struct memo_table *table, uint16_t number)
 {
 	const struct memo *memo = memo_at(table, number);
 
-	*memo_guess_of(table, memo->start.cfa) = number;
+	struct memo_guess *guess = memo_guess_of(table, memo->start.cfa);
+
+	if (guess->first != number)
+		*guess = (struct memo_guess){number, guess->first};
 	table->previous = number;
 	return memo;
+}
+
+static bool is_there(
+	const struct memo_table *table, uint32_t number, const struct walk_start *start)
+{
+	return number && memo_holds(memo_at(table, number), start);
 }
 
 const struct memo *memo_find(struct memo_table *table, const struct walk_start *start)
 {
 	uint16_t *chain = chain_of(table, start->cfa), *link = chain;
+	uint16_t second = memo_guess_of(table, start->cfa)->second;
 
+	if (is_there(table, second, start))
+		return found(table, second);
+	if (is_there(table, (uint32_t)table->previous, start))
+		return found(table, (uint16_t)table->previous);
 	for (unsigned int i = 0; i < MAX_CHAIN && *link; i++) {
 		uint16_t number = *link;
 		struct memo *memo = get(table, number);
@@ -153,8 +167,7 @@ const struct memo *memo_find_walked(
 	uint16_t number = *number_of(table, hash);
 	const struct memo *memo = memo_at(table, number);
 
-	return number && memo->hash == hash && memo_holds(memo, start) ? found(table, number)
-								       : NULL;
+	return memo->hash == hash && is_there(table, number, start) ? found(table, number) : NULL;
 }
 
 static void put_load(struct memo_block *blocks, uint32_t n, const struct walk_load *load)

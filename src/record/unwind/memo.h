@@ -37,6 +37,11 @@ struct memo {
 	struct memo_block blocks[];
 };
 
+/* What came last time, and the time before, after the same walk and at the same cfa. */
+struct memo_guess {
+	uint16_t first, second;
+};
+
 /* One thread's walks, in one stretch of memory: this header, the guesses, the chains by start, the
  * numbers by hash, the walks. Walks have 16-bit numbers, 0: none. */
 struct memo_table {
@@ -46,7 +51,7 @@ struct memo_table {
 	uint32_t used;	   /* units */
 	uint64_t previous; /* number of the last walk that was found or added */
 	uint8_t pad[40];
-	uint16_t guesses[];
+	struct memo_guess guesses[];
 };
 
 /* An empty table. NULL: there is no memory. */
@@ -57,7 +62,7 @@ void memo_free(struct memo_table *table);
 /* Forgets all walks. */
 void memo_clear(struct memo_table *table);
 
-/* Looks where a walk from this start was found before. NULL: there is none like it. */
+/* Looks where walks from this start were found before. NULL: no luck. */
 const struct memo *memo_find(struct memo_table *table, const struct walk_start *start);
 
 /* Looks for the walk that has just been made. hash: trail_hash. NULL: it is not remembered. */
@@ -80,7 +85,7 @@ static inline const struct memo *memo_at(const struct memo_table *table, uint32_
 }
 
 /* Where to look first, given which walk came last: programs repeat themselves. */
-static inline uint16_t *memo_guess_of(struct memo_table *table, uint64_t cfa)
+static inline struct memo_guess *memo_guess_of(struct memo_table *table, uint64_t cfa)
 {
 	uint64_t hash = (cfa + table->previous * 0xd1342543de82ef95u) * 0x9e3779b97f4a7c15u;
 
@@ -109,7 +114,7 @@ AREA_RAW static inline bool memo_holds(const struct memo *memo, const struct wal
 AREA_RAW static inline const struct memo *memo_guess(
 	struct memo_table *table, const struct walk_start *start)
 {
-	uint16_t number = *memo_guess_of(table, start->cfa);
+	uint16_t number = memo_guess_of(table, start->cfa)->first;
 	const struct memo *memo = memo_at(table, number);
 
 	if (!number || !memo_holds(memo, start))
