@@ -9,6 +9,9 @@
 #include <string.h>
 
 #include "record/options.h"
+#include "record/unwind/unwind.h"
+
+#define DEFAULT_UNWINDER (UNWIND_IS_FAST ? OPTIONS_UNWINDER_FAST : OPTIONS_UNWINDER_LIBUNWIND)
 
 static void read_list(char **list)
 {
@@ -38,6 +41,7 @@ static void defaults(void **state)
 		assert_true(options.enabled);
 		assert_false(options.quiet);
 		assert_true(options.native_stacks);
+		assert_int_equal(options.unwinder, DEFAULT_UNWINDER);
 		assert_true(options.copies);
 		assert_false(options.copy_timing);
 		assert_true(options.memory_samples);
@@ -91,6 +95,7 @@ static void wrong_values(void **state)
 		"VRAMTRACE_STACK=",
 		"VRAMTRACE_COPIES=some",
 		"VRAMTRACE_LAYERS=torch",
+		"VRAMTRACE_UNWINDER=slow",
 		"VRAMTRACE_DEEPBIND=1",
 		"VRAMTRACE_STACK_DEPTH=0",
 		"VRAMTRACE_STACK_DEPTH=257",
@@ -120,9 +125,24 @@ static void wrong_values(void **state)
 		assert_false(options.quiet);
 		assert_true(options.native_stacks && options.copies && options.memory_samples);
 		assert_int_equal(options.depth, 128);
+		assert_int_equal(options.unwinder, DEFAULT_UNWINDER);
 		assert_int_equal(options.max_bytes, 0);
 		assert_string_equal(options.output, "vramtrace.%e.%p.vt");
 	}
+}
+
+static void unwinders(void **state)
+{
+	(void)state;
+	READ("VRAMTRACE_UNWINDER=libunwind");
+	assert_int_equal(options.unwinder, OPTIONS_UNWINDER_LIBUNWIND);
+	assert_string_equal(options.complaints, "");
+	READ("VRAMTRACE_UNWINDER=check");
+	assert_int_equal(options.unwinder,
+		UNWIND_IS_FAST ? OPTIONS_UNWINDER_CHECK : OPTIONS_UNWINDER_LIBUNWIND);
+	assert_int_equal(n_complaints(), !UNWIND_IS_FAST);
+	READ("VRAMTRACE_UNWINDER=libunwind", "VRAMTRACE_UNWINDER=fast");
+	assert_int_equal(options.unwinder, DEFAULT_UNWINDER);
 }
 
 /* Long and many values neither overflow nor lose the last good one. */
@@ -197,6 +217,7 @@ int main(void)
 		cmocka_unit_test(defaults),
 		cmocka_unit_test(good_values),
 		cmocka_unit_test(wrong_values),
+		cmocka_unit_test(unwinders),
 		cmocka_unit_test(long_values),
 		cmocka_unit_test(sizes),
 	};

@@ -22,7 +22,7 @@
 #define MAX_FRAMES 128
 #define N_HOW	   (UNWIND_DELEGATED + 1)
 
-/* AddressSanitizer does not follow fibers. */
+/* AddressSanitizer does not follow fibers and jumps. */
 #ifdef __SANITIZE_ADDRESS__
 #define ALL_SHAPES N_FOLLOWED_SHAPES
 #else
@@ -153,8 +153,8 @@ static void all_shapes(void **state)
 {
 	(void)state;
 	begin();
-	same_paths_again(ALL_SHAPES, 30, 200, 10);
-	for (int seed = 1000; seed < 4000; seed++)
+	same_paths_again(ALL_SHAPES, 30, 100, 5);
+	for (int seed = 1000; seed < 2500; seed++)
 		run_path((uint64_t)seed, ALL_SHAPES, 30);
 	end("all shapes");
 }
@@ -201,7 +201,7 @@ static void *run_thread(void *seed)
 	assert_int_equal(counts.how[UNWIND_DELEGATED], 0);
 	assert_true(counts.how[UNWIND_GUESSED] > 990);
 	for (int i = 0; i < 3; i++)
-		for (uint64_t n = 0; n < 50; n++)
+		for (uint64_t n = 0; n < 25; n++)
 			run_path((uint64_t)(uintptr_t)seed + n, ALL_SHAPES, 25);
 	(void)stack;
 	unwind_thread_ended();

@@ -326,7 +326,7 @@ static int set_up(void **state)
 
 static void equal_to_a_plain_walk(void **state)
 {
-	unsigned long n_hits, n_odd, n = 600000;
+	unsigned long n_hits, n_odd, n = 400000;
 
 	(void)state;
 	assert_int_equal(differences(SPOIL_NOTHING, n, &n_hits, &n_odd), 0);
@@ -339,7 +339,7 @@ static void spoilt_memory_shows(void **state)
 {
 	(void)state;
 	for (enum spoil spoil = SPOIL_NOTHING + 1; spoil < N_SPOILS; spoil++) {
-		unsigned long n_hits, n_odd, n_wrong = differences(spoil, 150000, &n_hits, &n_odd);
+		unsigned long n_hits, n_odd, n_wrong = differences(spoil, 100000, &n_hits, &n_odd);
 
 		print_message("spoilt in way %d: %lu differences\n", spoil, n_wrong);
 		assert_true(n_wrong > 10);
