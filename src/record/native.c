@@ -214,7 +214,8 @@ void native_capture(struct native *native, size_t max)
 		unwind_capture(&stack);
 		if (options.unwinder == OPTIONS_UNWINDER_CHECK)
 			check(&stack, max + 1);
-		native->frames = stack.frames;
+		if (stack.n_frames)
+			native->frames = stack.frames;
 		native->n_frames = stack.n_frames;
 		native->id = stack.memo_id;
 	}

@@ -69,7 +69,7 @@ __attribute__((noinline)) static void capture(enum way way)
 		backtrace(buffer, MAX_FRAMES);
 		break;
 	case ROWS:
-		walk(&walks->trail, &walks->rows, &walks->area, &limits, &start);
+		walk_stack(&walks->trail, &walks->rows, &walks->area, &limits, &start);
 		break;
 	case MEMO:
 		unwind_capture(&stack);

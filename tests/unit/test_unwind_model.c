@@ -132,67 +132,84 @@ static bool is_readable(uint64_t address)
 	return !(address & 7) && address >= base() && address < base() + 8 * N_WORDS;
 }
 
+/* Registers of the frame that the plain walk is in. */
+struct place {
+	uint64_t pc, cfa, rbp;
+	int rbp_read; /* which read gave rbp, -1: none */
+	bool uncommon;
+};
+
+static bool plain_signal(struct plain *plain, struct place *at, uint64_t *ra)
+{
+	uint64_t frame = at->cfa;
+
+	at->uncommon = true;
+	if (!is_readable(frame + 120) || !read_word(plain, frame + 168, READ_RA, ra) ||
+		!read_word(plain, frame + 160, READ_RSP, &at->cfa))
+		return false;
+	at->rbp_read = (int)plain->n_reads;
+	read_word(plain, frame + 120, READ_RBP, &at->rbp);
+	at->pc = *ra;
+	return !(at->cfa & 7);
+}
+
+static bool plain_frame(struct plain *plain, struct place *at, uint32_t row, uint64_t *ra)
+{
+	uint64_t next, slot = 0;
+
+	if (row_kind(row) == ROW_REALIGNED) {
+		at->uncommon = true;
+		slot = at->rbp;
+		if (!read_word(plain, at->rbp + (uint64_t)row_cfa_bytes(row), READ_CFA, &next))
+			return false;
+	} else {
+		next = (row_kind(row) == ROW_RBP ? at->rbp : at->cfa) +
+		       (uint64_t)row_cfa_bytes(row);
+		if (row_slot_bytes(row))
+			slot = next + (uint64_t)row_slot_bytes(row);
+	}
+	if (next <= at->cfa || !is_readable(next - 8) || (slot && !is_readable(slot)))
+		return false;
+	read_word(plain, next - 8, READ_RA, ra);
+	at->cfa = next;
+	at->pc = *ra - 1;
+	if (slot) {
+		at->rbp_read = (int)plain->n_reads;
+		read_word(plain, slot, READ_RBP, &at->rbp);
+	}
+	return true;
+}
+
 /* False: libunwind would be asked. */
 static bool plain_walk(struct plain *plain, const struct walk_start *start)
 {
-	uint64_t pc = start->ip - 1, cfa = start->cfa, rbp = start->rbp, next, ra, slot;
-	bool uncommon = false, used[WALK_MAX_LOADS] = {false}, start_used = false;
-	int rbp_read = -1;
+	struct place at = {start->ip - 1, start->cfa, start->rbp, -1, false};
+	bool used[WALK_MAX_LOADS + 1] = {false}; /* by read, the start's last */
 
 	*plain = (struct plain){.frames = {start->ip}, .n_frames = 1, .none_read = -2};
 	for (unsigned int n_steps = 0; n_steps < WALK_MAX_STEPS; n_steps++) {
-		uint32_t row = row_of(pc);
-		bool with_rbp = row_kind(row) == ROW_RBP || row_kind(row) == ROW_REALIGNED;
+		bool *use = &used[at.rbp_read < 0 ? (int)WALK_MAX_LOADS : at.rbp_read];
+		uint32_t row = row_of(at.pc);
+		uint64_t ra;
 
-		if (with_rbp && rbp_read >= 0)
-			used[rbp_read] = true;
-		start_used |= with_rbp && rbp_read < 0;
 		switch (row_kind(row)) {
 		case ROW_LAST:
 			return true;
 		case ROW_NONE:
-			plain->none_read = rbp_read;
-			plain->none_only = rbp_read < 0 ? !start_used : !used[rbp_read];
-			return rbp < cfa || rbp > cfa + 0x4000;
+			plain->none_read = at.rbp_read;
+			plain->none_only = !*use;
+			return at.rbp < at.cfa || at.rbp > at.cfa + 0x4000;
 		case ROW_BAD:
 			return false;
-		case ROW_SIGNAL:
-			uncommon = true;
-			if (!is_readable(cfa + 120) || !read_word(plain, cfa + 168, READ_RA, &ra) ||
-				!read_word(plain, cfa + 160, READ_RSP, &next))
-				return false;
-			rbp_read = (int)plain->n_reads;
-			read_word(plain, cfa + 120, READ_RBP, &rbp);
-			if (next & 7)
-				return false;
-			pc = ra;
-			break;
 		default:
-			slot = 0;
-			if (row_kind(row) == ROW_REALIGNED) {
-				uncommon = true;
-				slot = rbp;
-				if (!read_word(plain, rbp + (uint64_t)row_cfa_bytes(row), READ_CFA,
-					    &next))
-					return false;
-			} else {
-				next = (with_rbp ? rbp : cfa) + (uint64_t)row_cfa_bytes(row);
-				if (row_slot_bytes(row))
-					slot = next + (uint64_t)row_slot_bytes(row);
-			}
-			if (next <= cfa || !is_readable(next - 8) || (slot && !is_readable(slot)))
+			*use |= row_kind(row) == ROW_RBP || row_kind(row) == ROW_REALIGNED;
+			if (row_kind(row) == ROW_SIGNAL ? !plain_signal(plain, &at, &ra)
+							: !plain_frame(plain, &at, row, &ra))
 				return false;
-			read_word(plain, next - 8, READ_RA, &ra);
-			if (slot) {
-				rbp_read = (int)plain->n_reads;
-				read_word(plain, slot, READ_RBP, &rbp);
-			}
-			pc = ra - 1;
 		}
-		cfa = next;
 		if (ra < 0x4000) {
 			plain->low_end = true;
-			return !uncommon;
+			return !at.uncommon;
 		}
 		if (ra >= OWN_START && ra < OWN_END)
 			continue;
@@ -249,7 +266,7 @@ static const uint64_t *capture(
 		return memo_frames(memo);
 	}
 	/* A frame without unwind information that libunwind took on is bad from then on. */
-	if (!walk(&trail, &rows, &area, &limits, start)) {
+	if (!walk_stack(&trail, &rows, &area, &limits, start)) {
 		rows_clear(&rows);
 		return NULL;
 	}

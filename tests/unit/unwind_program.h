@@ -38,7 +38,12 @@ static unsigned int choose(unsigned int n)
 
 static void descend(void);
 
+/* Neither merged into its caller nor made over for it. */
+#ifdef __clang__
+#define SHAPE __attribute__((noinline)) static void
+#else
 #define SHAPE __attribute__((noinline, noclone)) static void
+#endif
 
 /* Keeps a call from being the last thing, and so from being a jump. */
 #define HERE() __asm__ volatile("" ::: "memory")

@@ -172,7 +172,7 @@ static void walk_and_learn(
 	const struct memo *memo;
 	uint64_t hash;
 
-	if (!walk(&context->trail, &context->rows, &context->area, &limits, start)) {
+	if (!walk_stack(&context->trail, &context->rows, &context->area, &limits, start)) {
 		delegate(stack, context);
 		return;
 	}

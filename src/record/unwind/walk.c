@@ -163,7 +163,7 @@ static inline enum step step(struct trail *trail, struct window *window, struct 
 	return step_to(trail, window, at, cfa, slot ? cfa + (uint64_t)slot : 0, cfa0);
 }
 
-bool walk(struct trail *trail, struct rows *rows, struct area *area,
+bool walk_stack(struct trail *trail, struct rows *rows, struct area *area,
 	const struct walk_limits *limits, const struct walk_start *start)
 {
 	struct place at = {start->ip - 1, start->cfa, start->rbp, FROM_START, 0, false};

@@ -49,7 +49,7 @@ struct walk_limits {
 
 /* Walks from start. False: there is something that only libunwind can decide; the trail is then
  * worth nothing. rows must be prepared. */
-bool walk(struct trail *trail, struct rows *rows, struct area *area,
+bool walk_stack(struct trail *trail, struct rows *rows, struct area *area,
 	const struct walk_limits *limits, const struct walk_start *start);
 
 /* A hash of the start and of the words that were needed. */
