@@ -245,7 +245,7 @@ AREA_RAW static inline struct walk_start find_start(const uint64_t *frame)
 		const uint64_t *next = (const uint64_t *)(uintptr_t)frame[0];
 
 		if (next <= frame || (uintptr_t)next & 7)
-			return (struct walk_start){0};
+			return (struct walk_start){.cfa = (uint64_t)(uintptr_t)frame};
 		frame = next;
 	}
 	return (struct walk_start){frame[1], (uint64_t)(uintptr_t)(frame + 2), frame[0]};
