@@ -42,6 +42,9 @@ void measure_end(const struct call *call, const struct measurement *before, enum
 	uint64_t n_own = cause == VT_CAUSE_GRAPH_EXEC ? 1 : 0; /* the call's own event */
 	size_t free_bytes, total_bytes;
 
+	/* Graphs have records of their own for this. */
+	if (call->result == CUDA_ERROR_OUT_OF_MEMORY && cause != VT_CAUSE_GRAPH_EXEC)
+		event_alloc(call, VT_KIND_NONE, 0, 0, 0, 0);
 	if (!before->valid || call->result || call->device < 0 ||
 		!read_free(&free_bytes, &total_bytes) ||
 		events_n_changes() != before->n_changes + n_own || free_bytes == before->free_bytes)
@@ -90,7 +93,7 @@ void measure_context_end(
 	/* Somebody else had made the context: it was in use before, and is not the others'. */
 	if (!after.known || after.used_bytes == before->reading.used_bytes)
 		return;
-	event_others(device, before->reading.used_bytes);
+	event_others(device, &(struct event_others){.used_bytes = before->reading.used_bytes});
 	event_untracked(call, VT_CAUSE_CONTEXT, device,
 		(int64_t)(after.used_bytes - before->reading.used_bytes));
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "hooks/dl.h"
 #include "hooks/driver.h"
@@ -17,16 +18,27 @@ struct memory_v2 {
 	unsigned long long used;
 };
 
+/* nvmlProcessInfo_t of the third version of the calls that fill it. */
+struct process_info {
+	unsigned int pid;
+	unsigned long long used_bytes;
+	unsigned int gpu_instance, compute_instance;
+};
+
+#define MAX_PROCESSES	  64
+#define BYTES_NOT_KNOWN	  (~0ull)
 #define MEMORY_V2_VERSION (sizeof(struct memory_v2) | (2u << 24))
 
 typedef int init_function(void);
 typedef int by_uuid_function(const char *uuid, void **device);
 typedef int memory_function(void *device, struct memory_v2 *memory);
+typedef int processes_function(void *device, unsigned int *count, struct process_info *infos);
 
 static struct {
 	_Atomic int state; /* 0 not opened, 1 being opened, 2 usable, 3 not usable */
 	by_uuid_function *by_uuid;
 	memory_function *memory;
+	processes_function *processes; /* NULL: cannot tell */
 } nvml;
 
 static bool open_library(void)
@@ -39,6 +51,8 @@ static bool open_library(void)
 	init = (init_function *)dl_real_dlsym(library, "nvmlInit_v2");
 	nvml.by_uuid = (by_uuid_function *)dl_real_dlsym(library, "nvmlDeviceGetHandleByUUID");
 	nvml.memory = (memory_function *)dl_real_dlsym(library, "nvmlDeviceGetMemoryInfo_v2");
+	nvml.processes = (processes_function *)dl_real_dlsym(
+		library, "nvmlDeviceGetComputeRunningProcesses_v3");
 	return init && nvml.by_uuid && nvml.memory && !init();
 }
 
@@ -84,4 +98,44 @@ struct nvml_reading nvml_read(int device)
 		reading = (struct nvml_reading){true, memory.used};
 	errno = saved;
 	return reading;
+}
+
+/* False: what one of them uses is not told, or this process is not among them, since NVML numbers
+ * processes as the host does. */
+static bool add_up(const struct process_info *infos, unsigned int n, struct event_others *others)
+{
+	bool own_found = false;
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (infos[i].pid == (unsigned int)getpid()) {
+			own_found = true;
+			continue;
+		}
+		if (infos[i].used_bytes == BYTES_NOT_KNOWN)
+			return false;
+		others->n_processes++;
+		others->used_bytes += infos[i].used_bytes;
+		if (infos[i].used_bytes > others->largest_bytes) {
+			others->largest_pid = infos[i].pid;
+			others->largest_bytes = infos[i].used_bytes;
+		}
+	}
+	return own_found;
+}
+
+struct nvml_others nvml_read_others(int device)
+{
+	struct nvml_others others = {.found = {.at_refusal = true}};
+	struct process_info infos[MAX_PROCESSES];
+	unsigned int n = MAX_PROCESSES;
+	int saved = errno;
+	char uuid[64];
+	void *handle;
+
+	others.known = atomic_load(&nvml.state) == 2 && nvml.processes &&
+		       format_uuid(device, uuid, sizeof(uuid)) && !nvml.by_uuid(uuid, &handle) &&
+		       !nvml.processes(handle, &n, infos) && n <= MAX_PROCESSES &&
+		       add_up(infos, n, &others.found);
+	errno = saved;
+	return others;
 }

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "record/events.h"
+
 struct nvml_reading {
 	bool known;
 	uint64_t used_bytes; /* by all processes, without what the driver keeps for itself */
@@ -17,5 +19,15 @@ struct nvml_reading {
 /* What is in use on the CUDA device of this ordinal. Calls the loader the first time: no lock may
  * be held. */
 struct nvml_reading nvml_read(int device);
+
+struct nvml_others {
+	bool known; /* this process is among those that are listed, so that the others are the rest
+		     */
+	struct event_others found;
+};
+
+/* What other processes use of the CUDA device of this ordinal. Asks only where NVML was opened
+ * before: this may be called with locks of the program held. */
+struct nvml_others nvml_read_others(int device);
 
 #endif

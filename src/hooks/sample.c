@@ -4,15 +4,18 @@
 #include <string.h>
 #include <time.h>
 
+#include "hooks/contexts.h"
 #include "hooks/driver.h"
+#include "hooks/nvml.h"
 #include "record/options.h"
 
-#define INTERVAL_NS 10000000u
-#define MAX_DEVICES 64
-#define MAX_POOLS   64 /* more than this are sampled only after calls on them */
+#define INTERVAL_NS	   10000000u
+#define OTHERS_INTERVAL_NS 1000000000u
+#define MAX_DEVICES	   64
+#define MAX_POOLS	   64 /* more than this are sampled only after calls on them */
 
 /* What is asked for, each with a clock of its own. */
-enum question { ASK_DEVICE, ASK_POOL, N_QUESTIONS };
+enum question { ASK_DEVICE, ASK_POOL, ASK_OTHERS, N_QUESTIONS };
 
 static _Atomic uint64_t last_ns[MAX_DEVICES][N_QUESTIONS];
 static _Atomic int n_captures;
@@ -80,8 +83,9 @@ static bool is_time(const struct call *call, int device, enum question question)
 {
 	_Atomic uint64_t *clock = &last_ns[device][question];
 	uint64_t last = atomic_load_explicit(clock, memory_order_relaxed);
+	uint64_t interval_ns = question == ASK_OTHERS ? OTHERS_INTERVAL_NS : INTERVAL_NS;
 
-	return call->end_ns - last >= INTERVAL_NS &&
+	return call->end_ns - last >= interval_ns &&
 	       atomic_compare_exchange_strong_explicit(
 		       clock, &last, call->end_ns, memory_order_relaxed, memory_order_relaxed);
 }
@@ -165,21 +169,42 @@ static void ask_in_use(int device)
 	sample_asking_ends();
 }
 
-void sample_memory(const struct call *call)
+/* Of the device of this thread's context. First what is part of the memory in use: the account is
+ * made at the sample of free memory. */
+static void ask_memory(int device)
 {
-	bool full = call->result == CUDA_ERROR_OUT_OF_MEMORY;
 	__typeof__(&cuMemGetInfo_v2) get_info;
 	size_t free_bytes, total_bytes;
 
-	if ((call->result && !full) || !is_allowed(call) ||
-		(!is_time(call, call->device, ASK_DEVICE) && !full))
-		return;
-	/* First what is part of the memory in use: the account is made at the sample of free
-	 * memory. */
-	ask_in_use(call->device);
+	ask_in_use(device);
 	get_info = DRIVER_ORIGINAL(cuMemGetInfo_v2);
 	if (get_info && !get_info(&free_bytes, &total_bytes))
-		event_memory(call->device, free_bytes, total_bytes);
+		event_memory(device, free_bytes, total_bytes);
+}
+
+void sample_memory(const struct call *call)
+{
+	if (!call->result && is_allowed(call) && is_time(call, call->device, ASK_DEVICE))
+		ask_memory(call->device);
+}
+
+void sample_refusal(const struct call *call)
+{
+	struct call here = *call;
+	struct nvml_others others;
+
+	if (!is_wanted(call))
+		return;
+	/* The memory may have been wanted on another device than the one that can be asked. */
+	here.device = contexts_current().device;
+	if (!is_allowed(&here))
+		return;
+	if (is_time(&here, here.device, ASK_OTHERS)) {
+		others = nvml_read_others(here.device);
+		if (others.known)
+			event_others(here.device, &others.found);
+	}
+	ask_memory(here.device);
 }
 
 static bool may_ask_about(const struct call *call, int device)

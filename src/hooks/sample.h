@@ -2,11 +2,12 @@
  * CUDA calls the recorder makes itself, beside the question which context is current (contexts.h).
  *
  * Free memory is asked for only after a successful allocation, free, context call or launch of a
- * graph, on the same thread, at most once in 10 ms, and always when the device is full; never while
- * any stream is being captured. What the pools and the graphs of the device hold is asked with it,
- * so that the account of that moment adds up. Driver and devices are described once, when the trace
- * has just been made, with calls that need no context. A stream is asked for its flags when it is
- * seen in a copy. Events are used only by copy_timing.h.
+ * graph, on the same thread, at most once in 10 ms, and always when the driver refuses a call for
+ * lack of memory; never while any stream is being captured. What the pools and the graphs of the
+ * device hold is asked with it, so that the account of that moment adds up; at a refusal NVML is
+ * asked as well, at most once a second, what other processes use. Driver and devices are described
+ * once, when the trace has just been made, with calls that need no context. A stream is asked for
+ * its flags when it is seen in a copy. Events are used only by copy_timing.h.
  */
 #ifndef VRAMTRACE_HOOKS_SAMPLE_H
 #define VRAMTRACE_HOOKS_SAMPLE_H
@@ -19,6 +20,10 @@
 /* Writes the device's free memory, if it is time. To be called after the event of an allocation,
  * free or context call. */
 void sample_memory(const struct call *call);
+
+/* A call was refused for lack of memory: writes how much is free on the device of this thread's
+ * context, and what others use of it. To be called after the event. */
+void sample_refusal(const struct call *call);
 
 /* A call used a pool of the device, or with NULL its current one: writes what the pool holds, if it
  * is time. */

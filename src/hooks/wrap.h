@@ -100,6 +100,8 @@ static inline CUresult wrap_leave(const struct call *call)
 {
 	if (__builtin_expect(options.copy_timing, 0))
 		timing_read(call);
+	if (__builtin_expect(call->result == CUDA_ERROR_OUT_OF_MEMORY, 0))
+		sample_refusal(call);
 	call_leave(call);
 	return (CUresult)call->result;
 }

@@ -74,6 +74,17 @@ CUresult CUDAAPI cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 	return LEAVE_SAMPLED();
 }
 
+/* 0: no limit is known. */
+static uint64_t most_bytes_of(const CUmemPoolProps *properties)
+{
+#if CUDA_VERSION >= 12040
+	return properties->maxSize;
+#else
+	(void)properties;
+	return 0;
+#endif
+}
+
 /* Pools of the host and managed pools are of no device. */
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
@@ -84,7 +95,8 @@ CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolP
 		device = wrap_device_of(&poolProps->location);
 		contexts_add_pool(*pool, device);
 	}
-	event_pool(&call, VT_POOL_CREATE, OUT((uintptr_t *)pool), device, 0);
+	event_pool(&call, VT_POOL_CREATE, OUT((uintptr_t *)pool), device,
+		poolProps ? most_bytes_of(poolProps) : 0);
 	return LEAVE();
 }
 

@@ -124,22 +124,18 @@ uint64_t current_stack(struct vt_lane *lane, uint64_t time_ns)
 	return stack_id;
 }
 
-static void put_failure(const struct call *call, struct vt_lane *lane, enum vt_kind kind,
-	int device, uint64_t bytes, uint64_t address)
+/* wanted says what was asked for. */
+static void put_failure(
+	const struct call *call, struct vt_lane *lane, const struct vt_rec_failure *wanted)
 {
-	struct vt_rec_failure record = {
-		.time_ns = since_start(call->end_ns),
-		.api_id = call->api,
-		.kind = kind,
-		.device = device,
-		.bytes = bytes,
-		.stack_id = current_stack(lane, since_start(call->end_ns)),
-		.duration_ns = duration_of(call),
-		.result = (uint64_t)call->result,
-		.caller_api = session_thread.caller.api,
-		.address = address,
-	};
+	struct vt_rec_failure record = *wanted;
 
+	record.time_ns = since_start(call->end_ns);
+	record.api_id = call->api;
+	record.stack_id = current_stack(lane, record.time_ns);
+	record.duration_ns = duration_of(call);
+	record.result = (uint64_t)call->result;
+	record.caller_api = session_thread.caller.api;
 	vt_put_failure(lane, &record);
 }
 
@@ -153,8 +149,13 @@ void event_alloc(const struct call *call, enum vt_kind kind, uint64_t address, u
 	if (!lane)
 		return;
 	if (call->result) {
-		put_failure(call, lane, kind, on_host ? -1 : call->device, bytes,
-			kind == VT_KIND_REGISTERED ? address : 0);
+		put_failure(call, lane,
+			&(struct vt_rec_failure){.kind = kind,
+				.device = on_host ? -1 : call->device,
+				.bytes = bytes,
+				.address = kind == VT_KIND_REGISTERED ? address : 0,
+				.stream = stream,
+				.pool = pool});
 		return;
 	}
 	record = (struct vt_rec_alloc){
@@ -375,8 +376,11 @@ void event_handle_create(const struct call *call, uint64_t handle, uint64_t byte
 	if (!lane)
 		return;
 	if (call->result) {
-		put_failure(call, lane, sharing == VT_SHARING_OWN ? VT_KIND_VMM : VT_KIND_SHARED,
-			device, bytes, 0);
+		put_failure(call, lane,
+			&(struct vt_rec_failure){
+				.kind = sharing == VT_SHARING_OWN ? VT_KIND_VMM : VT_KIND_SHARED,
+				.device = device,
+				.bytes = bytes});
 		return;
 	}
 	record = (struct vt_rec_handle_create){
@@ -704,13 +708,17 @@ void event_graph_memory(int device, uint64_t reserved_bytes, uint64_t used_bytes
 		vt_put_graph_memory(lane, &record);
 }
 
-void event_others(int device, uint64_t used_bytes)
+void event_others(int device, const struct event_others *others)
 {
 	struct vt_lane *lane = session_lane(session_clock_ns());
 	struct vt_rec_others record = {
 		.time_ns = since_start(session_clock_ns()),
 		.device = device,
-		.used_bytes = used_bytes,
+		.used_bytes = others->used_bytes,
+		.at_refusal = others->at_refusal,
+		.n_processes = others->n_processes,
+		.largest_pid = others->largest_pid,
+		.largest_bytes = others->largest_bytes,
 	};
 
 	if (lane)

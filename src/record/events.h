@@ -112,11 +112,20 @@ void event_untracked(const struct call *call, enum vt_cause cause, int device, i
  */
 uint64_t events_n_changes(void);
 
+/* What other processes use of a device; the fields of the record. */
+struct event_others {
+	uint64_t used_bytes;
+	bool at_refusal;
+	unsigned int n_processes;
+	unsigned int largest_pid;
+	uint64_t largest_bytes;
+};
+
 /* These describe; they need no stack. device_uuid is 16 bytes. */
 void event_memory(int device, uint64_t free_bytes, uint64_t total_bytes);
 void event_pool_memory(int device, uint64_t pool, uint64_t reserved_bytes, uint64_t used_bytes);
 void event_graph_memory(int device, uint64_t reserved_bytes, uint64_t used_bytes);
-void event_others(int device, uint64_t used_bytes);
+void event_others(int device, const struct event_others *others);
 void event_driver(unsigned int version, const char *path);
 void event_device(unsigned int ordinal, const char *name, const void *uuid, uint64_t total_bytes,
 	uint64_t page_bytes);

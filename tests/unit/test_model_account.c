@@ -237,6 +237,37 @@ static void test_released_context(void **state)
 	model_free(story.model);
 }
 
+static void listed(struct story *story, uint64_t bytes)
+{
+	apply(story, (struct vt_record){.kind = VT_REC_others,
+			     .others = {.used_bytes = bytes,
+				     .at_refusal = 1,
+				     .n_processes = 2,
+				     .largest_pid = 77,
+				     .largest_bytes = bytes - PAGE}});
+}
+
+/* What NVML lists when memory is refused holds from then on, where contexts are not part of it. */
+static void test_listed(void **state)
+{
+	struct story story = begin(1);
+	const struct model_device *dev = model_device_find(story.model, 0);
+
+	(void)state;
+	listed(&story, 7 * PAGE);
+	assert_true(dev->listed.seen);
+	assert_int_equal(dev->listed.largest_pid, 77);
+	assert_false(dev->others_known);
+	others(&story, 2 * PAGE);
+	untracked(&story, VT_CAUSE_CONTEXT, PAGE);
+	alloc(&story, VT_KIND_LINEAR, 0, 0x1000000, PAGE, 1);
+	listed(&story, 5 * PAGE);
+	assert_int_equal(dev->others_bytes, 5 * PAGE);
+	says_free(&story, TOTAL - 7 * PAGE);
+	assert_int_equal(account(&story)->unexplained_bytes, 0);
+	model_free(story.model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +277,7 @@ int main(void)
 		cmocka_unit_test(test_inferred),
 		cmocka_unit_test(test_inferred_nothing),
 		cmocka_unit_test(test_contexts),
+		cmocka_unit_test(test_listed),
 		cmocka_unit_test(test_released_context),
 	};
 

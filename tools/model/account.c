@@ -109,6 +109,15 @@ static void apply_others(struct model *model, const struct vt_rec_others *given)
 {
 	struct model_device *device = model_device_of(model, given->device);
 
+	if (given->at_refusal) {
+		device->listed = (struct model_listed){true, given->time_ns, given->used_bytes,
+			given->n_processes, given->largest_pid, given->largest_bytes};
+		/* Where what contexts take was not measured, it is among what others are taken to
+		 * use. */
+		if (device->others_measured)
+			device->others_bytes = (int64_t)given->used_bytes;
+		return;
+	}
 	if (device->n_contexts > 1 || was_used(device))
 		return;
 	device->others_known = true;

@@ -114,6 +114,7 @@ void ledger_add(struct model *model, struct model_block *block, const struct pla
 {
 	struct model_device *device = block->device;
 
+	block->time_ns = place->time_ns;
 	block->site = model_site_of(model, place->stack_id, device, block->kind);
 	site_add(block->site, block->bytes, place);
 	totals_add(&device->kinds[block->kind], block->bytes);

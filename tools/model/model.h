@@ -26,6 +26,8 @@
 #define MODEL_PAGE_BYTES (2u << 20)
 /* Requests up to this share pages; larger ones take whole pages. */
 #define MODEL_SMALL_BYTES (1u << 20)
+/* What these are rounded up to. */
+#define MODEL_UNIT_BYTES 512u
 
 /* One kind of memory of one device. Bytes are those asked for. */
 struct model_totals {
@@ -46,6 +48,16 @@ struct model_sample {
 	uint64_t time_ns;
 	uint64_t free_bytes;
 	uint64_t used_bytes;
+};
+
+/* What NVML said that other processes use, at the last refusal where it was asked. */
+struct model_listed {
+	bool seen;
+	uint64_t time_ns;
+	uint64_t used_bytes;
+	uint64_t n_processes;
+	uint64_t largest_pid; /* of the one that uses most; 0: none */
+	uint64_t largest_bytes;
 };
 
 /* What a device holds for the ledgers that are counted once. */
@@ -110,6 +122,7 @@ struct model_device {
 	bool others_measured;
 	bool others_known; /* measured, or taken from the first sample */
 	int64_t others_bytes;
+	struct model_listed listed;
 	uint64_t n_contexts; /* that hold memory */
 	struct model_context *newest_context;
 	struct model_pool *default_pool; /* NULL: not used yet */
@@ -167,6 +180,7 @@ struct model_segment;
 struct model_block {
 	struct tree_node node; /* key: address, in model.live; or array handle, in model.arrays */
 	uint64_t bytes;	       /* 0 not known: memory of others whose size the call does not tell */
+	uint64_t time_ns;      /* when it came */
 	struct model_device *device;
 	struct model_site *site;
 	struct model_pool *pool;       /* of VT_KIND_POOL */
@@ -245,6 +259,7 @@ struct model_pool {
 	size_t pending_room;
 	bool threshold_known;
 	uint64_t threshold_bytes; /* it keeps up to so much */
+	uint64_t most_bytes;	  /* it may reserve, 0: no limit known */
 	UT_hash_handle hh;
 };
 
@@ -283,6 +298,7 @@ struct model_migration {
 struct model_reservation {
 	struct tree_node node; /* key: address */
 	uint64_t bytes;
+	uint64_t stack_id;
 };
 
 /* The driver refused something. One for each call, error, device, kind and stack. */

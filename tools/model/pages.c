@@ -8,9 +8,6 @@
 #include "model/internal.h"
 #include "model/memory.h"
 
-/* What small requests are rounded up to. */
-#define UNIT_BYTES 512u
-
 struct page_key {
 	uint64_t index;
 	uint64_t device;
@@ -80,7 +77,7 @@ static uint64_t packed_change(struct model_device *device, uint64_t bytes, bool 
 {
 	uint64_t before = rounded_up(device->small_array_bytes, device->page_bytes), after;
 
-	bytes = rounded_up(bytes, UNIT_BYTES);
+	bytes = rounded_up(bytes, MODEL_UNIT_BYTES);
 	device->small_array_bytes += add ? bytes : -bytes;
 	after = rounded_up(device->small_array_bytes, device->page_bytes);
 	return add ? after - before : before - after;

@@ -224,6 +224,7 @@ static void apply_action(struct model *model, const struct vt_rec_pool *given)
 	if (given->action == VT_POOL_CREATE || given->action == VT_POOL_IMPORT) {
 		pool = made(model, given);
 		pool->imported = given->action == VT_POOL_IMPORT;
+		pool->most_bytes = given->value;
 		settle(pool);
 		return;
 	}

@@ -245,6 +245,7 @@ static void apply_reserve(struct model *model, const struct vt_rec_reserve *rese
 		reservation_remove(model, reservation);
 	reservation = memory_new(1, sizeof(*reservation));
 	reservation->bytes = reserve->bytes;
+	reservation->stack_id = reserve->stack_id;
 	model->reserved_bytes += reserve->bytes;
 	tree_insert(&model->reservations, &reservation->node, reserve->address);
 }

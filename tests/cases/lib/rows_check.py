@@ -8,7 +8,7 @@ import json
 import os
 import sys
 
-from rows_expected import ANY, SOME, Call, Expected, constants
+from rows_expected import ANY, OUT_OF_MEMORY, SOME, Call, Expected, constants
 
 # As rows.h says.
 TOTAL_BYTES = 1 << 40
@@ -112,9 +112,14 @@ def main():
                 break
             comparison.record(call, kind, fields, records[at])
             at += 1
+            first = at
             while at < len(records) and records[at]['record'] in SAMPLES:
                 check_sample(comparison, records[at], call, expected.state)
                 at += 1
+            if call.result == OUT_OF_MEMORY and call.sampled and not call.capturing and call.device == 0 and \
+                    (kind, fields) == wanted[-1]:
+                comparison.check(any(r['record'] == 'memory' for r in records[first:at]),
+                                 '%s: refused, and free memory was not asked for' % call.what)
         # Calls of the same name follow one another, so a record too many shows at the first of another name.
         while at < len(records) and records[at]['record'] in SAMPLES:
             at += 1

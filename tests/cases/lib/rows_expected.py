@@ -13,6 +13,7 @@ TEXEL_BITS = {0xb0: 12, 0x91: 4, 0x9d: 8, 0xcb: 64}
 HOST, DEVICE, ARRAY, UNIFIED = 1, 2, 3, 4  # CUmemorytype
 LAYERED = 1
 ON_DEVICE = 1  # CUmemLocationType
+OUT_OF_MEMORY = 2  # CUresult
 
 
 def constants(source):
@@ -80,7 +81,8 @@ class Expected:
         fields = {'kind': self.number('KIND_' + kind), 'bytes': size & MASK,
                   'device': -1 if on_host else c.device if device is None else device}
         if not c.ok:
-            return [('failure', dict(fields, result=c.result, address=address if kind == 'REGISTERED' else 0))]
+            return [('failure', dict(fields, result=c.result, address=address if kind == 'REGISTERED' else 0,
+                                     stream=stream, pool=pool))]
         return [('alloc', dict(fields, address=address, stream=stream, pool=pool,
                                context_id=('current',) if c.device == 0 else 0))]
 
@@ -90,6 +92,8 @@ class Expected:
         return [('free', {'kind': self.number('KIND_' + kind), 'address': address, 'stream': stream, 'result': c.result})]
 
     def untracked(self, c, cause):
+        if c.result == OUT_OF_MEMORY and cause != 'GRAPH_EXEC':
+            return [('failure', {'kind': 0, 'bytes': 0, 'device': c.device, 'result': c.result})]
         if not (c.ok and c.sampled and c.taken and c.device == 0 and not c.capturing):
             return []
         return [('untracked', {'cause': self.number('CAUSE_' + cause), 'device': 0, 'taken_bytes': c.taken})]
@@ -147,7 +151,7 @@ class Expected:
         device = c.location('poolProps[0].location')
         if c.ok:
             self.state.pools[c.out('pool')] = device
-        return self.pool(c, 'CREATE', c.out('pool'), device if c.ok else ANY)
+        return self.pool(c, 'CREATE', c.out('pool'), device if c.ok else ANY, c['poolProps[0].maxSize'])
 
     def cuMemPoolDestroy(self, c):
         device = self.state.pools.get(c['pool'], -1)

@@ -19,6 +19,9 @@ INPUT = '''#define __CUDA_API_VERSION_INTERNAL
 #include "hooks/driver.def"
 #define USE(export) @USE #export
 #include "hooks/driver_used.def"
+#if CUDA_VERSION >= 12040
+@POOL_LIMIT
+#endif
 '''
 
 # Pointers without const through which the driver only reads.
@@ -174,6 +177,8 @@ class Header:
         self.results = sorted({int(n, 0) for n in re.findall(r'= ?(\w+)', listed)})
         self.rows = [Row(row, self) for row in re.findall(r'@ROW((?: "\w+"){6})', text)]
         self.used = re.findall(r'@USE "(\w+)"', text)
+        if '@POOL_LIMIT' in text:
+            FIELDS['CUmemPoolProps'].append(('maxSize', 'rows_value(now.row, 7, V)'))
 
     def params(self, export):
         listed = self.prototypes[export].strip()
