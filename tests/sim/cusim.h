@@ -204,7 +204,9 @@ bool cusim_device_memory(int ordinal, struct cusim_memory *out);
 void *cusim_graphics_resource(size_t bytes);
 
 /* From now on, events that are recorded do not happen, or happen at once again, and with them those
- * that were held. An event that is waited for happens. At the start they happen at once. */
+ * that were held. An event that is waited for happens. At the start they happen at once. Pool
+ * memory that is freed on a stream meanwhile stays in use for all others until something is waited
+ * for. */
 void cusim_hold_events(bool hold);
 
 /* A kernel of the calling thread's context uses the device heap: the first one costs as much device

@@ -280,6 +280,59 @@ TEST(sets_write_patterns)
 	CHECK_EQUAL(ledger()->failed_sets, 3);
 }
 
+#if CUDA_VERSION >= 12040
+TEST(pools_have_a_most)
+{
+	size_t before = start(0);
+	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
+		.maxSize = 50 * MIB};
+	CUdeviceptr p, q;
+	CUmemoryPool pool;
+
+	OK(cuMemPoolCreate(&pool, &properties));
+	OK(cuMemAllocFromPoolAsync(&p, 30 * MIB, pool, NULL));
+	CHECK_EQUAL(cuMemAllocFromPoolAsync(&q, 22 * MIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(before - free_now(), 32 * MIB);
+	OK(cuMemAllocFromPoolAsync(&q, 20 * MIB, pool, NULL));
+	CHECK_EQUAL(before - free_now(), 50 * MIB);
+	OK(cuMemFreeAsync(p, NULL));
+	OK(cuMemFreeAsync(q, NULL));
+	OK(cuMemPoolDestroy(pool));
+	CHECK_EQUAL(free_now(), before);
+}
+#endif
+
+/* What is freed on a stream is there at once for that stream, and for others once it is done. */
+TEST(frees_wait_for_their_stream, "CUSIM_MEMORY", "192M")
+{
+	size_t before = start(0);
+	cuuint64_t used;
+	CUmemoryPool pool;
+	CUdeviceptr p, q;
+	CUstream stream;
+
+	OK(cuDeviceGetDefaultMemPool(&pool, 0));
+	OK(cuStreamCreate(&stream, 0));
+	OK(cuMemAllocAsync(&p, 96 * MIB, stream));
+	cusim_hold_events(true);
+	OK(cuMemFreeAsync(p, stream));
+	CHECK_EQUAL(kind(0, CUSIM_POOL)->live_bytes, 0);
+	CHECK_EQUAL(cuMemFreeAsync(p, stream), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+	CHECK_EQUAL(used, 96 * MIB);
+	CHECK_EQUAL(cuMemAllocAsync(&q, 64 * MIB, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	OK(cuMemAllocAsync(&p, 96 * MIB, stream));
+	OK(cuMemFreeAsync(p, stream));
+	OK(cuStreamSynchronize(stream));
+	CHECK_EQUAL(free_now(), before);
+	OK(cuMemAllocAsync(&q, 64 * MIB, NULL));
+	cusim_hold_events(false);
+	OK(cuMemFreeAsync(q, NULL));
+	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+	CHECK_EQUAL(used, 0);
+}
+
 TEST(pools_reserve_in_steps)
 {
 	size_t before = start(0);
@@ -386,6 +439,10 @@ int main(void)
 		cmocka_unit_test(mappings_need_access),
 		cmocka_unit_test(copies_move_bytes),
 		cmocka_unit_test(sets_write_patterns),
+#if CUDA_VERSION >= 12040
+		cmocka_unit_test(pools_have_a_most),
+#endif
+		cmocka_unit_test(frees_wait_for_their_stream),
 		cmocka_unit_test(pools_reserve_in_steps),
 		cmocka_unit_test(host_memory),
 		cmocka_unit_test(arrays),

@@ -13,6 +13,7 @@
  *   sim_page.c    devices, physical pages, address space, the packer
  *   sim_device.c  device queries, error names          sim_ctx.c     contexts and their footprint
  *   sim_mem.c     linear, managed, host memory         sim_pool.c    stream-ordered memory
+ *   sim_pending.c stream-ordered frees
  *   sim_vmm.c     virtual memory management            sim_array.c   arrays
  *   sim_share.c   memory shared with others            sim_ipc.c     IPC handles, pool pointers
  *   sim_external.c external memory, graphics           sim_code.c    modules, green contexts
@@ -291,6 +292,8 @@ struct CUmemPoolHandle_st {
 	struct sim_heap heap;
 	struct sim_chunk *chunks;
 	u64 reserved_bytes, reserved_high, used_bytes, used_high, threshold;
+	u64 most_bytes; /* to be reserved; 0: no limit */
+	struct sim_pending *pending;
 	u64 n_live, id;
 	int reuse[3]; /* the reuse switches, which change nothing here */
 	int handle_types;
@@ -313,8 +316,14 @@ bool sim_pool_take(CUmemoryPool pool, u32 n, u32 *pages);
 void sim_pool_give(CUmemoryPool pool, const u32 *pages, u32 n);
 /* Accounts bytes used in a pool; a destroyed pool ends with its last allocation. */
 void sim_pool_used(CUmemoryPool pool, u64 bytes, bool more);
-/* A synchronisation: the device's pools return unused memory above their threshold. */
+/* A synchronisation: what waited for streams is free, and the device's pools return unused memory
+ * above their threshold. */
 void sim_pools_settle(const struct sim_device *dev);
+
+/* ---- sim_pending.c ---- */
+
+/* What was freed on this stream, or (any) on all of them, is free now: their work is done. */
+void sim_pending_end(CUmemoryPool pool, CUstream stream, bool any);
 
 /* ---- sim_vmm.c ---- */
 void sim_vmm_unmap(struct sim_range *mapping);
@@ -385,6 +394,8 @@ CUresult sim_primary_release(CUdevice ordinal);
 
 /* Is the handle a stream (or one of the special values). */
 bool sim_stream_known(CUstream stream);
+/* Does work on streams not come to an end (cusim_hold_events). */
+bool sim_work_is_held(void);
 /* Is the stream recording. */
 bool sim_stream_capturing(CUstream stream);
 /* May the calling thread make a call that is unsafe during captures? If not, the captures are

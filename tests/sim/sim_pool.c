@@ -51,6 +51,12 @@ static void reserved_changed(CUmemoryPool pool, u32 n_pages, bool more)
 		pool->reserved_high = pool->reserved_bytes;
 }
 
+static bool over_most(CUmemoryPool pool, u32 n_pages)
+{
+	return pool->most_bytes &&
+	       pool->reserved_bytes + n_pages * SIM_PAGE_BYTES > pool->most_bytes;
+}
+
 /* Reserves at least n pages more: a multiple of the step, or just so many when the device has no
  * more to give. */
 static bool grow(CUmemoryPool pool, u32 n)
@@ -59,8 +65,10 @@ static bool grow(CUmemoryPool pool, u32 n)
 	u32 n_pages = (n + step - 1) / step * step;
 	struct sim_chunk *chunk;
 
-	if (n_pages > pool->dev->n_free)
+	if (n_pages > pool->dev->n_free || over_most(pool, n_pages))
 		n_pages = n;
+	if (over_most(pool, n_pages))
+		return false;
 	chunk = calloc(1, sizeof(*chunk));
 	if (!chunk)
 		return false;
@@ -124,7 +132,7 @@ void sim_pool_trim(CUmemoryPool pool, u64 keep_bytes)
 		struct sim_chunk *chunk = *at;
 
 		if (chunk->n_unused < chunk->n_pages ||
-			pool->reserved_bytes < keep_bytes + chunk->n_pages * SIM_PAGE_BYTES) {
+			pool->reserved_bytes - chunk->n_pages * SIM_PAGE_BYTES < keep_bytes) {
 			at = &chunk->next;
 			continue;
 		}
@@ -163,8 +171,10 @@ void sim_pools_settle(const struct sim_device *dev)
 	for (size_t i = 0; i < sim.pools.n_entries; i++) {
 		CUmemoryPool pool = sim.pools.entries[i].value;
 
-		if (pool->dev == dev)
-			sim_pool_trim(pool, pool->threshold);
+		if (pool->dev != dev)
+			continue;
+		sim_pending_end(pool, NULL, true);
+		sim_pool_trim(pool, pool->threshold);
 	}
 }
 
@@ -173,8 +183,10 @@ void sim_pools_end(struct sim_device *dev)
 	for (size_t i = 0; i < sim.pools.n_entries; i++) {
 		CUmemoryPool pool = sim.pools.entries[i].value;
 
-		if (pool->dev == dev)
-			sim_pool_trim(pool, 0);
+		if (pool->dev != dev)
+			continue;
+		sim_pending_end(pool, NULL, true);
+		sim_pool_trim(pool, 0);
 	}
 	sim_pool_trim(dev->graph_pool, 0);
 }
@@ -206,6 +218,8 @@ static CUresult alloc_async(
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (sim_stream_capturing(stream))
 		return alloc_captured(out, bytes, pool, stream);
+	/* On the same stream it comes behind what freed it. */
+	sim_pending_end(pool, stream, false);
 	result = sim_alloc(ctx, &pool->heap, CUSIM_POOL, bytes, &range);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -222,25 +236,6 @@ static void from_pool_failed(CUcontext ctx, CUmemoryPool pool)
 		sim.ledger.devices[pool->dev->ordinal].kinds[CUSIM_POOL].failed++;
 	else
 		sim_ledger_failed(ctx, CUSIM_POOL);
-}
-
-/* Only what a graph allocates can be freed in one. */
-static CUresult free_captured(u64 address, CUstream stream)
-{
-	CUgraph graph = sim_capture_graph(stream);
-	CUgraphNode node;
-
-	return graph ? sim_graph_add_free(graph, address, &node)
-		     : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-}
-
-static CUresult free_async(u64 address, CUstream stream)
-{
-	if (!sim_stream_known(stream))
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (sim_stream_capturing(stream))
-		return free_captured(address, stream);
-	return address ? sim_free(address) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult pool_create(CUmemoryPool *out, const CUmemPoolProps *props)
@@ -260,6 +255,9 @@ static CUresult pool_create(CUmemoryPool *out, const CUmemPoolProps *props)
 	if (!*out)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	(*out)->handle_types = (int)props->handleTypes;
+#if CUDA_VERSION >= 12040
+	(*out)->most_bytes = props->maxSize;
+#endif
 	return CUDA_SUCCESS;
 }
 
@@ -270,6 +268,7 @@ static CUresult pool_destroy(CUmemoryPool pool)
 	if (pool->dev->pool == pool)
 		pool->dev->pool = pool->dev->default_pool;
 	sim_handle_remove(&sim.pools, pool);
+	sim_pending_end(pool, NULL, true);
 	pool->destroyed = true;
 	end_if_unused(pool);
 	return CUDA_SUCCESS;
@@ -439,16 +438,6 @@ CUresult cuMemAllocFromPoolAsync_ptsz(
 {
 	return SIM_CALL_THEN(NEED_CONTEXT, alloc_async(ctx, dptr, bytesize, pool, hStream),
 		if (result != CUDA_SUCCESS) from_pool_failed(ctx, pool));
-}
-
-CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
-{
-	return SIM_FREE(NEED_CONTEXT, free_async(dptr, hStream));
-}
-
-CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
-{
-	return SIM_FREE(NEED_CONTEXT, free_async(dptr, hStream));
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)

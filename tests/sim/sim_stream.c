@@ -286,6 +286,11 @@ static CUresult event_create(CUevent *out, unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
+bool sim_work_is_held(void)
+{
+	return holding != 0;
+}
+
 /* What a capture records has no time. */
 static CUresult event_record(CUcontext ctx, CUevent event, CUstream stream)
 {
