@@ -1,5 +1,6 @@
 #include "analysis/overview.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "analysis/order.h"
@@ -53,6 +54,7 @@ static void keep_peak_sites(struct site_list *list, int device)
 struct filling {
 	struct overview *overview;
 	const struct owner_source *owners;
+	const struct watch *watch;
 };
 
 /* Stacks are taken from the whole trace: what defines one may come behind its first use. */
@@ -66,10 +68,23 @@ static struct model_totals *group(
 		model_stack_find(whole, key->stack_id) ? whole : model, key);
 }
 
-static void visit(void *user, const struct model *model, size_t i)
+static void add_levels(struct filling *filling, const struct model *model, int device,
+	const char *at, uint64_t time_ns)
 {
-	struct overview *overview = ((struct filling *)user)->overview;
-	struct view *view = &overview->views[i];
+	fragmentation_add(&filling->overview->fragmentation, model, device, at, time_ns,
+		&filling->watch->requests);
+}
+
+static void add_all_levels(
+	struct filling *filling, const struct model *model, const char *at, uint64_t time_ns)
+{
+	for (size_t i = 0; i < model->n_devices; i++)
+		add_levels(filling, model, model->devices[i]->ordinal, at, time_ns);
+	add_levels(filling, model, MODEL_DEVICE_UNKNOWN, at, time_ns);
+}
+
+static void visit_view(struct filling *filling, const struct model *model, struct view *view)
+{
 	const struct model_device *device = model_device_find(model, view->moment.device);
 
 	take_devices(view, model);
@@ -82,20 +97,80 @@ static void visit(void *user, const struct model *model, size_t i)
 		keep_peak_sites(&view->sites, view->moment.device);
 	}
 	site_list_sort(&view->sites);
+	if (!filling->watch)
+		return;
+	if (view->moment.at == REPLAY_AT_PEAK)
+		add_levels(filling, model, view->moment.device, view->at, view->time_ns);
+	else
+		add_all_levels(filling, model, view->at, view->time_ns);
+}
+
+/* The moments are those of the views, then those of the post-mortems. */
+static void visit(void *user, const struct model *model, size_t i)
+{
+	struct filling *filling = user;
+	struct overview *overview = filling->overview;
+
+	if (i < overview->n_views)
+		visit_view(filling, model, &overview->views[i]);
+	else
+		oom_judge(&overview->ooms.items[i - overview->n_views], model,
+			&filling->watch->requests);
 }
 
 /* One moment for each device that ever held something. */
-static size_t peaks_of(const struct model *model, struct replay_moment **moments)
+static size_t put_peaks(const struct model *model, struct replay_moment *moments)
 {
 	size_t n = 0;
 
-	*moments = memory_new(model->n_devices + 1, sizeof(**moments));
 	for (size_t i = 0; i < model->n_devices; i++)
 		if (model->devices[i]->peak_tracked_bytes)
-			(*moments)[n++] = (struct replay_moment){
-				REPLAY_AT_PEAK, model->devices[i]->ordinal, 0};
+			moments[n++] = (struct replay_moment){
+				.at = REPLAY_AT_PEAK, .device = model->devices[i]->ordinal};
 	if (model->unknown.peak_tracked_bytes)
-		(*moments)[n++] = (struct replay_moment){REPLAY_AT_PEAK, MODEL_DEVICE_UNKNOWN, 0};
+		moments[n++] = (struct replay_moment){
+			.at = REPLAY_AT_PEAK, .device = MODEL_DEVICE_UNKNOWN};
+	return n;
+}
+
+static void name_view(struct view *view, const struct oom_list *ooms)
+{
+	static const char *const names[] = {
+		[REPLAY_AT_PEAK] = "peak",
+		[REPLAY_AT_TIME] = "time",
+		[REPLAY_AT_RECORD] = "record",
+		[REPLAY_AT_END] = "end",
+	};
+
+	snprintf(view->at, sizeof(view->at), "%s", names[view->moment.at]);
+	for (size_t i = 0; view->moment.at == REPLAY_AT_RECORD && i < ooms->n_items; i++)
+		if (ooms->items[i].episode.moment.time_ns == view->moment.time_ns &&
+			ooms->items[i].episode.moment.tid == view->moment.tid)
+			snprintf(view->at, sizeof(view->at), "oom:%zu", ooms->items[i].number);
+}
+
+/* Makes the views and the post-mortems that are wanted, and the list of all their moments. */
+static size_t plan(struct overview *overview, const struct overview_request *request,
+	struct replay_moment **moments)
+{
+	const struct model *model = overview->replay->model;
+	size_t n = request->moments ? request->n : model->n_devices + 1;
+
+	if (request->watch)
+		oom_list_make(&overview->ooms, &request->watch->episodes);
+	*moments = memory_new(n + overview->ooms.n_items, sizeof(**moments));
+	for (size_t i = 0; request->moments && i < n; i++)
+		(*moments)[i] = request->moments[i];
+	if (!request->moments)
+		n = put_peaks(model, *moments);
+	overview->n_views = n;
+	overview->views = memory_new(n, sizeof(*overview->views));
+	for (size_t i = 0; i < n; i++) {
+		overview->views[i].moment = (*moments)[i];
+		name_view(&overview->views[i], &overview->ooms);
+	}
+	for (size_t i = 0; i < overview->ooms.n_items; i++)
+		(*moments)[n++] = overview->ooms.items[i].episode.moment;
 	return n;
 }
 
@@ -120,24 +195,20 @@ static void take_failures(struct overview *overview, const struct model *model)
 		compare_failures);
 }
 
-int overview_make(struct overview *overview, struct replay *replay,
-	const struct replay_moment *moments, size_t n, const struct owner_source *owners)
+int overview_make(
+	struct overview *overview, struct replay *replay, const struct overview_request *request)
 {
-	struct filling filling = {overview, owners};
-	struct replay_moment *peaks = NULL;
+	struct filling filling = {overview, request->owners, request->watch};
+	struct replay_moment *moments;
+	size_t n;
 	int error;
 
-	*overview = (struct overview){.replay = replay, .owners_known = owners != NULL};
-	if (!moments) {
-		n = peaks_of(replay->model, &peaks);
-		moments = peaks;
-	}
-	overview->n_views = n;
-	overview->views = memory_new(n, sizeof(*overview->views));
-	for (size_t i = 0; i < n; i++)
-		overview->views[i].moment = moments[i];
-	error = replay_visit(replay, moments, n, visit, owners ? group : NULL, &filling);
-	free(peaks);
+	*overview = (struct overview){.replay = replay,
+		.owners_known = request->owners != NULL,
+		.watched = request->watch != NULL};
+	n = plan(overview, request, &moments);
+	error = replay_visit(replay, moments, n, visit, request->owners ? group : NULL, &filling);
+	free(moments);
 	if (error) {
 		overview_release(overview);
 		return error;
@@ -149,6 +220,8 @@ int overview_make(struct overview *overview, struct replay *replay,
 	owner_list_sort(&overview->owners);
 	transfers_make(&overview->transfers, replay->model, owners);
 	take_failures(overview, replay->model);
+	if (request->watch && !request->moments)
+		add_all_levels(&filling, replay->model, "end", replay->model->last_ns);
 	return 0;
 }
 
@@ -170,5 +243,7 @@ void overview_release(struct overview *overview)
 	transfers_release(&overview->transfers);
 	free(overview->failures);
 	owner_list_release(&overview->owners);
+	oom_list_release(&overview->ooms);
+	fragmentation_release(&overview->fragmentation);
 	*overview = (struct overview){0};
 }

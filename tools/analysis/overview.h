@@ -6,9 +6,11 @@
 #define VRAMTRACE_ANALYSIS_OVERVIEW_H
 
 #include "analysis/facts.h"
+#include "analysis/oom.h"
 #include "analysis/owners.h"
 #include "analysis/sites.h"
 #include "analysis/transfers.h"
+#include "analysis/watch.h"
 #include "model/replay.h"
 
 /* What a device holds beyond the bytes that were asked for and are live. */
@@ -34,6 +36,7 @@ struct view {
 	struct view_device *devices; /* those of the model at that moment; the unknown one last, if
 					it holds anything */
 	size_t n_devices;
+	char at[16];		/* "peak", "end", "time", "oom:1" */
 	struct site_list sites; /* live ones; of a peak only the device's own, tracked kinds */
 };
 
@@ -48,14 +51,25 @@ struct overview {
 	size_t n_failures;
 	bool owners_known; /* they were asked for */
 	struct owner_list owners;
+	bool watched; /* the two below were asked for */
+	struct oom_list ooms;
+	struct fragmentation fragmentation; /* of the views, and at the end */
 };
 
-/* Makes the overview of replay, which must outlive it and stay at rest, with a view for each of the
- * n moments; moments NULL: the peak of each device that has one. owners NULL: they are not asked
- * for, which may save most of a pass over the trace. Returns 0, with *overview to be freed by
- * overview_release, or VT_E_NO_MEMORY. */
-int overview_make(struct overview *overview, struct replay *replay,
-	const struct replay_moment *moments, size_t n, const struct owner_source *owners);
+struct overview_request {
+	const struct replay_moment *moments; /* n of them, with a view for each; NULL: the peak of
+						each device that has one */
+	size_t n;
+	const struct owner_source *owners; /* NULL: they are not asked for, which may save most of a
+					      pass over the trace */
+	const struct watch *watch;	   /* of the first pass; NULL: neither post-mortems nor
+					      fragmentation */
+};
+
+/* Makes the overview of replay, which must outlive it and stay at rest. Returns 0, with *overview
+ * to be freed by overview_release, or VT_E_NO_MEMORY. */
+int overview_make(
+	struct overview *overview, struct replay *replay, const struct overview_request *request);
 
 /* Puts the sites of the views, in their order, in the place of those at the end. */
 void overview_end_from_views(struct overview *overview);

@@ -23,6 +23,7 @@ struct site_row {
 	uint64_t first_ns; /* first and last allocation of the site */
 	uint64_t last_ns;
 	size_t n_threads;
+	bool grows;    /* asks for a little more each time; only in post-mortems */
 	bool teardown; /* not live: given back when its context ended */
 };
 

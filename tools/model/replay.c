@@ -111,7 +111,8 @@ struct visit {
 	uint64_t *peaks;       /* tracked bytes that moment i waits for, */
 	uint64_t *block_peaks; /* and of them in blocks of allocators */
 	bool *done;
-	size_t n_waiting; /* moments before the end that are not done */
+	size_t n_waiting;	 /* moments before the end that are not done */
+	uint64_t next_record_ns; /* of the moments at a record that are not done, the first one */
 	replay_visitor *visitor;
 	model_grouper *grouper; /* NULL: none */
 	void *user;
@@ -122,6 +123,15 @@ static void visit_now(struct visit *visit, const struct model *model, size_t i)
 	visit->done[i] = true;
 	visit->n_waiting -= visit->moments[i].at != REPLAY_AT_END;
 	visit->visitor(visit->user, model, i);
+}
+
+static void find_next_record(struct visit *visit)
+{
+	visit->next_record_ns = UINT64_MAX;
+	for (size_t i = 0; i < visit->n; i++)
+		if (visit->moments[i].at == REPLAY_AT_RECORD && !visit->done[i] &&
+			visit->moments[i].time_ns < visit->next_record_ns)
+			visit->next_record_ns = visit->moments[i].time_ns;
 }
 
 static void visit_before(
@@ -151,9 +161,22 @@ static bool may_raise(const struct vt_record *record)
 	}
 }
 
+static void visit_at_record(
+	struct visit *visit, const struct model *model, const struct vt_record *record)
+{
+	for (size_t i = 0; i < visit->n; i++)
+		if (visit->moments[i].at == REPLAY_AT_RECORD && !visit->done[i] &&
+			visit->moments[i].time_ns == record->time_ns &&
+			visit->moments[i].tid == record->tid)
+			visit_now(visit, model, i);
+	find_next_record(visit);
+}
+
 static void visit_after(
 	struct visit *visit, const struct model *model, const struct vt_record *record)
 {
+	if (record->time_ns >= visit->next_record_ns && record->kind >= VT_REC_alloc)
+		visit_at_record(visit, model, record);
 	if (!may_raise(record))
 		return;
 	for (size_t i = 0; i < visit->n; i++) {
@@ -210,6 +233,7 @@ int replay_visit(struct replay *replay, const struct replay_moment *moments, siz
 		visit.block_peaks[i] = device ? device->peak_block_bytes : 0;
 		visit.n_waiting += moments[i].at != REPLAY_AT_END;
 	}
+	find_next_record(&visit);
 	if (visit.n_waiting || grouper)
 		error = visit_pass(replay, &visit);
 	for (size_t i = 0; i < n && !error; i++)

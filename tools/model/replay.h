@@ -9,16 +9,18 @@
 #include "trace/reader.h"
 
 enum replay_at {
-	REPLAY_AT_PEAK, /* when device's tracked bytes are the most, first; with allocators that
-			   report blocks, when the most of that is in blocks */
-	REPLAY_AT_TIME, /* before the first event after time_ns */
+	REPLAY_AT_PEAK,	  /* when device's tracked bytes are the most, first; with allocators that
+			     report blocks, when the most of that is in blocks */
+	REPLAY_AT_TIME,	  /* before the first event after time_ns */
+	REPLAY_AT_RECORD, /* after the record that thread `tid` wrote at time_ns */
 	REPLAY_AT_END,
 };
 
 struct replay_moment {
 	enum replay_at at;
 	int device;	  /* REPLAY_AT_PEAK: whose */
-	uint64_t time_ns; /* REPLAY_AT_TIME */
+	uint64_t time_ns; /* REPLAY_AT_TIME, REPLAY_AT_RECORD */
+	uint32_t tid;	  /* REPLAY_AT_RECORD */
 };
 
 struct replay {
