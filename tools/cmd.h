@@ -75,7 +75,8 @@ struct options {
 	bool at_given;
 	enum replay_at at;
 	uint64_t at_ns;
-	size_t n_points; /* 0: not given */
+	size_t oom_number; /* of --at oom:N, which is REPLAY_AT_RECORD; 0: all of them */
+	size_t n_points;   /* 0: not given */
 	struct variable variables[MAX_VARIABLES];
 	size_t n_variables;
 	char **arguments;
@@ -103,6 +104,8 @@ int cmd_run(const struct options *options);
 int cmd_report(const struct options *options);
 int cmd_leaks(const struct options *options);
 int cmd_peak(const struct options *options);
+int cmd_fragmentation(const struct options *options);
+int cmd_oom(const struct options *options);
 int cmd_transfers(const struct options *options);
 int cmd_timeline(const struct options *options);
 int cmd_dump(const struct options *options);

@@ -11,7 +11,7 @@ int cmd_info(const struct options *options)
 
 	if (status)
 		return status;
-	status = input_overview(&input, &end, 1, false);
+	status = input_overview(&input, &(struct input_wants){.moments = &end, .n = 1});
 	out = status ? NULL : output_open(options);
 	if (!out) {
 		input_close(&input);

@@ -11,7 +11,7 @@ int cmd_leaks(const struct options *options)
 
 	if (status)
 		return status;
-	status = input_overview_at(&input, options, REPLAY_AT_END, false);
+	status = input_overview_at(&input, options, REPLAY_AT_END, &(struct input_wants){0});
 	out = status ? NULL : output_open(options);
 	if (!out) {
 		input_close(&input);

@@ -10,7 +10,8 @@ int cmd_peak(const struct options *options)
 
 	if (status)
 		return status;
-	status = input_overview_at(&input, options, REPLAY_AT_PEAK, true);
+	status = input_overview_at(
+		&input, options, REPLAY_AT_PEAK, &(struct input_wants){.owners = true});
 	out = status ? NULL : output_open(options);
 	if (!out) {
 		input_close(&input);

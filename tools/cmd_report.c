@@ -9,7 +9,8 @@ int cmd_report(const struct options *options)
 
 	if (status)
 		return status;
-	status = input_overview(&input, NULL, 0, options->json);
+	status = input_overview(
+		&input, &(struct input_wants){.owners = options->json, .findings = true});
 	out = status ? NULL : output_open(options);
 	if (!out) {
 		input_close(&input);

@@ -47,32 +47,49 @@ void input_complain_damage(const struct input *input, const struct options *opti
 	}
 }
 
-static void add_symbols(void *user, const struct model *model, const struct vt_record *record)
-{
-	struct symbol_reader *reader = user;
+/* The first pass. */
+struct first_pass {
+	struct symbol_reader symbols;
+	struct watch *watch;
+};
 
-	(void)model;
+static void observe(void *user, const struct model *model, const struct vt_record *record)
+{
+	struct first_pass *pass = user;
+
 	if (record->kind == VT_REC_module &&
-		symbol_table_add_module(reader->table, &record->module))
+		symbol_table_add_module(pass->symbols.table, &record->module))
 		memory_exhausted();
 	if (record->kind == VT_REC_symbol)
-		symbol_reader_add(reader, &record->symbol);
+		symbol_reader_add(&pass->symbols, &record->symbol);
+	watch_observe(pass->watch, model, record);
+}
+
+static void release_trace(struct input_trace *trace)
+{
+	overview_release(&trace->overview);
+	symbol_table_free(trace->symbols);
+	if (trace->watch)
+		watch_release(trace->watch);
+	free(trace->watch);
+	replay_close(trace->replay);
 }
 
 static int open_trace(struct input_trace *trace, const char *path, const struct unpacked *file)
 {
-	struct symbol_reader symbols = {.table = symbol_table_new()};
+	struct first_pass pass = {.symbols = {.table = symbol_table_new()},
+		.watch = memory_new(1, sizeof(*pass.watch))};
 	int error;
 
-	trace->symbols = symbols.table;
-	if (!symbols.table)
+	trace->symbols = pass.symbols.table;
+	trace->watch = pass.watch;
+	if (!trace->symbols)
 		memory_exhausted();
-	error = replay_open_fd(&trace->replay, file->fd, path, add_symbols, &symbols);
-	symbol_reader_end(&symbols);
-	if (error) {
-		symbol_table_free(trace->symbols);
+	error = replay_open_fd(&trace->replay, file->fd, path, observe, &pass);
+	symbol_reader_end(&pass.symbols);
+	watch_finish(trace->watch);
+	if (error)
 		return error;
-	}
 	trace->replay->packed_bytes = file->packed_bytes;
 	trace->replay->pack_damaged = file->damaged;
 	return 0;
@@ -95,6 +112,7 @@ void input_add(struct input *input, const char *path)
 			input_complain_text(path, file.why);
 		else
 			input_complain(path, error);
+		release_trace(&trace);
 		input->status = STATUS_UNREADABLE;
 		return;
 	}
@@ -211,8 +229,39 @@ static const char *owner_label(void *user, const struct model *model, uint64_t s
 	return stack_owner(&source, stack_id);
 }
 
-int input_overview(
-	struct input *input, const struct replay_moment *moments, size_t n, bool with_owners)
+/* The moments of a trace's out-of-memory episodes: of the one with this number, 0: of all. */
+static size_t put_ooms(const struct watch *watch, size_t number, struct replay_moment *moments)
+{
+	struct oom_list list;
+	size_t n = 0;
+
+	oom_list_make(&list, &watch->episodes);
+	for (size_t i = 0; i < list.n_items; i++)
+		if (!number || list.items[i].number == number)
+			moments[n++] = list.items[i].episode.moment;
+	oom_list_release(&list);
+	return n;
+}
+
+static int make_overview(struct input_trace *trace, const struct input_wants *wants,
+	const struct owner_source *owners)
+{
+	struct replay_moment ooms[EPISODES_MAX];
+	struct overview_request request = {
+		.moments = wants->moments,
+		.n = wants->n,
+		.owners = wants->owners ? owners : NULL,
+		.watch = wants->findings || wants->at_oom ? trace->watch : NULL,
+	};
+
+	if (wants->at_oom) {
+		request.moments = ooms;
+		request.n = put_ooms(trace->watch, wants->oom_number, ooms);
+	}
+	return overview_make(&trace->overview, trace->replay, &request);
+}
+
+int input_overview(struct input *input, const struct input_wants *wants)
 {
 	struct trace_facts **facts = memory_new(input->n_traces, sizeof(*facts));
 	int error = 0;
@@ -220,11 +269,9 @@ int input_overview(
 	input->shown = memory_new(input->n_traces, sizeof(*input->shown));
 	for (size_t i = 0; i < input->n_traces && !error; i++) {
 		struct input_trace *trace = &input->traces[i];
-
 		struct owner_source owners = {owner_label, trace->symbols};
 
-		error = overview_make(
-			&trace->overview, trace->replay, moments, n, with_owners ? &owners : NULL);
+		error = make_overview(trace, wants, &owners);
 		facts[i] = &trace->overview.facts;
 		input->shown[i] =
 			(struct report_trace){&trace->overview, trace->symbols, input->show};
@@ -237,14 +284,42 @@ int input_overview(
 	return error ? STATUS_UNREADABLE : STATUS_OK;
 }
 
-int input_overview_at(
-	struct input *input, const struct options *options, enum replay_at at, bool with_owners)
+/* Whether there is such an episode in any trace; says so on stderr if there is none. */
+static bool has_ooms(const struct input *input, size_t number)
 {
-	struct replay_moment moment = {
-		options->at_given ? options->at : at, options->filter.device, options->at_ns};
-	bool every_peak = moment.at == REPLAY_AT_PEAK && !options->filter.one_device;
-	int status = input_overview(input, every_peak ? NULL : &moment, 1, with_owners);
+	size_t most = 0;
 
+	for (size_t i = 0; i < input->n_traces; i++)
+		if (input->traces[i].watch->episodes.n_items > most)
+			most = input->traces[i].watch->episodes.n_items;
+	if (most && number <= most)
+		return true;
+	if (most)
+		fprintf(stderr, "vramtrace: --at oom:%zu: there are %zu (vramtrace oom TRACE)\n",
+			number, most);
+	else
+		fputs("vramtrace: --at oom: nothing was refused for lack of memory\n", stderr);
+	return false;
+}
+
+int input_overview_at(struct input *input, const struct options *options, enum replay_at at,
+	const struct input_wants *also)
+{
+	struct replay_moment moment = {.at = options->at_given ? options->at : at,
+		.device = options->filter.device,
+		.time_ns = options->at_ns};
+	struct input_wants wants = *also;
+	int status;
+
+	wants.at_oom = moment.at == REPLAY_AT_RECORD;
+	wants.oom_number = options->oom_number;
+	if (wants.at_oom && !has_ooms(input, wants.oom_number))
+		return STATUS_USAGE;
+	if (moment.at != REPLAY_AT_PEAK || options->filter.one_device) {
+		wants.moments = &moment;
+		wants.n = 1;
+	}
+	status = input_overview(input, &wants);
 	for (size_t i = 0; i < input->n_traces && !status; i++) {
 		struct overview *overview = &input->traces[i].overview;
 
@@ -255,13 +330,35 @@ int input_overview_at(
 	return status;
 }
 
+int input_findings(struct input *input, const struct options *options)
+{
+	bool at_oom = options->at_given && options->at == REPLAY_AT_RECORD;
+	struct input_wants wants = {.findings = true};
+	int status;
+
+	if (at_oom && !has_ooms(input, options->oom_number))
+		return STATUS_USAGE;
+	status = options->at_given && !at_oom
+			 ? input_overview_at(input, options, REPLAY_AT_END, &wants)
+			 : input_overview(input, &wants);
+	for (size_t i = 0; i < input->n_traces && !status; i++) {
+		struct overview *overview = &input->traces[i].overview;
+		struct site_filter all = options->filter;
+
+		if (at_oom)
+			fragmentation_release(&overview->fragmentation);
+		if (options->at_given && !at_oom)
+			oom_list_release(&overview->ooms);
+		fragmentation_filter(&overview->fragmentation, &all);
+		oom_list_filter(&overview->ooms, &all, options->oom_number);
+	}
+	return status;
+}
+
 void input_close(struct input *input)
 {
-	for (size_t i = 0; i < input->n_traces; i++) {
-		overview_release(&input->traces[i].overview);
-		symbol_table_free(input->traces[i].symbols);
-		replay_close(input->traces[i].replay);
-	}
+	for (size_t i = 0; i < input->n_traces; i++)
+		release_trace(&input->traces[i]);
 	free(input->traces);
 	free(input->shown);
 	*input = (struct input){.status = input->status};

@@ -13,6 +13,7 @@
 struct input_trace {
 	struct replay *replay;
 	struct symbol_table *symbols;
+	struct watch *watch; /* of the first pass */
 	struct overview overview;
 };
 
@@ -39,15 +40,28 @@ int input_open(struct input *input, const struct options *options);
 /* Opens one more trace, as input_open does. */
 void input_add(struct input *input, const char *path);
 
-/* Makes the overview of each trace, with a view of the moments, or NULL: of the peaks; and with its
- * owners or without. Returns STATUS_OK or the exit status. */
-int input_overview(
-	struct input *input, const struct replay_moment *moments, size_t n, bool with_owners);
+/* What an overview is to hold. */
+struct input_wants {
+	const struct replay_moment *moments; /* n views; NULL: of the peaks */
+	size_t n;
+	bool owners;
+	bool findings;	   /* post-mortems and fragmentation */
+	bool at_oom;	   /* instead of moments: when memory was refused */
+	size_t oom_number; /* the one with this number, 0: all */
+};
 
-/* The same with views of the moment that --at says, else of the moment given here; sites are
- * filtered as options say. */
-int input_overview_at(
-	struct input *input, const struct options *options, enum replay_at at, bool with_owners);
+/* Makes the overview of each trace. Returns STATUS_OK or the exit status. */
+int input_overview(struct input *input, const struct input_wants *wants);
+
+/* The same with views of the moment that --at says, else of the moment given here, and what `also`
+ * says beside that; sites are filtered as options say. */
+int input_overview_at(struct input *input, const struct options *options, enum replay_at at,
+	const struct input_wants *also);
+
+/* The overview of each trace for the commands that show findings: with post-mortems, and with
+ * fragmentation at the moment that --at says, else at each peak, at the end and at each
+ * post-mortem; filtered as options say. */
+int input_findings(struct input *input, const struct options *options);
 
 void input_close(struct input *input);
 

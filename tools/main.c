@@ -29,6 +29,20 @@ static const struct cmd commands[] = {
 			OPTION_HIDE | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
 		"TRACE...", "What is live at the end (or at another moment), with call stacks.",
 		"vramtrace leaks --min-bytes 1M train.vt"},
+	{"oom", cmd_oom, NEED_TRACES,
+		OPTION_AT | OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_STACKS |
+			OPTION_HIDE | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
+		"TRACE...",
+		"Why memory was refused, each time: the state then, who held what, what would have "
+		"sufficed.",
+		"vramtrace oom --at oom:1 train.vt"},
+	{"fragmentation", cmd_fragmentation, NEED_TRACES,
+		OPTION_AT | OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_STACKS |
+			OPTION_HIDE | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
+		"TRACE...",
+		"What is held and not in use, level by level, and which blocks keep it from being "
+		"given back.",
+		"vramtrace fragmentation --at peak train.vt"},
 	{"transfers", cmd_transfers, NEED_TRACES,
 		OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_STACKS | OPTION_HIDE |
 			OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
@@ -67,7 +81,7 @@ static void print_usage(FILE *out)
 {
 	fputs("usage: vramtrace COMMAND [options] ...\n\n", out);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+		fprintf(out, "  %-14s %s\n", commands[i].name, commands[i].summary);
 	fputs("\nEvery command: --help. To record without vramtrace run:\n"
 	      "  LD_PRELOAD=/path/libvramtrace.so PROGRAM\n",
 		out);

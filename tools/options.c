@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/episodes.h"
 #include "cmd.h"
 
 #define MAX_POINTS 1000000u
@@ -172,7 +173,16 @@ static bool set_min_bytes(struct options *options, const char *value)
 
 static bool set_at(struct options *options, const char *value)
 {
+	uint64_t number = 0;
+
 	options->at_given = true;
+	if (!strcmp(value, "oom") ||
+		(!strncmp(value, "oom:", 4) && parse_number(value + 4, EPISODES_MAX, &number) &&
+			number)) {
+		options->at = REPLAY_AT_RECORD;
+		options->oom_number = number;
+		return true;
+	}
 	if (!strcmp(value, "peak"))
 		options->at = REPLAY_AT_PEAK;
 	else if (!strcmp(value, "end"))
@@ -280,8 +290,8 @@ static const struct row {
 		set_output},
 	{OPTION_FORCE, 0, "force", NULL, "overwrite a packed trace that is there already",
 		set_force},
-	{OPTION_AT, 0, "at", "MOMENT", "peak, end, or a time since the start: 12.5, 300ms, 2:41",
-		set_at},
+	{OPTION_AT, 0, "at", "MOMENT",
+		"peak, end, oom, oom:N, or a time since the start: 12.5, 300ms, 2:41", set_at},
 	{OPTION_DEVICE, 0, "device", "N", "only the GPU with this ordinal", set_device},
 	{OPTION_LIMIT, 0, "limit", "N", "at most N entries; 0: all (default 10, with --json all)",
 		set_limit},

@@ -84,7 +84,7 @@ static void test_peaks(void **state)
 	struct overview overview;
 
 	(void)state;
-	assert_int_equal(overview_make(&overview, replay, NULL, 0, NULL), 0);
+	assert_int_equal(overview_make(&overview, replay, &(struct overview_request){0}), 0);
 	assert_int_equal(overview.n_views, 2);
 	assert_int_equal(overview.views[0].moment.device, 0);
 	assert_int_equal(overview.views[0].time_ns, 30);
@@ -108,13 +108,16 @@ static void test_peaks(void **state)
 
 static void test_moments(void **state)
 {
-	const struct replay_moment moments[] = {{REPLAY_AT_TIME, 0, 45}, {REPLAY_AT_END, 0, 0},
-		{REPLAY_AT_TIME, 0, 50}, {REPLAY_AT_TIME, 0, 5}};
+	const struct replay_moment moments[] = {{.at = REPLAY_AT_TIME, .time_ns = 45},
+		{.at = REPLAY_AT_END}, {.at = REPLAY_AT_TIME, .time_ns = 50},
+		{.at = REPLAY_AT_TIME, .time_ns = 5}};
 	struct replay *replay = tell();
 	struct overview overview;
 
 	(void)state;
-	assert_int_equal(overview_make(&overview, replay, moments, 4, NULL), 0);
+	assert_int_equal(overview_make(&overview, replay,
+				 &(struct overview_request){.moments = moments, .n = 4}),
+		0);
 	assert_int_equal(overview.views[0].devices[0].tracked_bytes, 6 * PAGE);
 	assert_int_equal(overview.views[0].devices[1].tracked_bytes, PAGE);
 	assert_int_equal(overview.views[0].sites.n_rows, 5);
@@ -152,7 +155,7 @@ static void check_owner(const struct overview *overview, size_t i, int device, c
 static void test_owners(void **state)
 {
 	const struct owner_source source = {label, NULL};
-	const struct replay_moment start = {REPLAY_AT_TIME, 0, 15};
+	const struct replay_moment start = {.at = REPLAY_AT_TIME, .time_ns = 15};
 	struct replay *replay;
 	struct overview overview;
 	struct story story;
@@ -170,7 +173,10 @@ static void test_owners(void **state)
 	alloc(&story, 70, VT_KIND_LINEAR, 0, 0x50000000, 4 * PAGE, 15);
 	give_back(&story, 80, 0x20000000);
 	replay = end(&story);
-	assert_int_equal(overview_make(&overview, replay, &start, 1, &source), 0);
+	assert_int_equal(
+		overview_make(&overview, replay,
+			&(struct overview_request){.moments = &start, .n = 1, .owners = &source}),
+		0);
 	assert_int_equal(overview.views[0].devices[0].tracked_bytes, 2 * PAGE);
 	assert_true(overview.owners_known);
 	assert_int_equal(overview.owners.n_rows, 4);
@@ -180,7 +186,7 @@ static void test_owners(void **state)
 	check_owner(&overview, 3, 1, "other", PAGE, PAGE, 0);
 	assert_int_equal(overview.owners.rows[1]->totals.n_allocs, 3);
 	overview_release(&overview);
-	assert_int_equal(overview_make(&overview, replay, NULL, 0, NULL), 0);
+	assert_int_equal(overview_make(&overview, replay, &(struct overview_request){0}), 0);
 	assert_false(overview.owners_known);
 	assert_int_equal(overview.owners.n_rows, 0);
 	overview_release(&overview);
@@ -226,7 +232,7 @@ static void test_teardown_is_last(void **state)
 				    .time_ns = 20, .action = VT_CONTEXT_DESTROY, .context_id = 1});
 	alloc(&story, 30, VT_KIND_LINEAR, 0, 0x10000000, PAGE, 12);
 	replay = end(&story);
-	assert_int_equal(overview_make(&overview, replay, NULL, 0, NULL), 0);
+	assert_int_equal(overview_make(&overview, replay, &(struct overview_request){0}), 0);
 	assert_int_equal(overview.end.n_rows, 2);
 	assert_int_equal(overview.end.rows[0].stack_id, 12);
 	assert_false(overview.end.rows[0].teardown);
@@ -263,7 +269,7 @@ static void test_copies_and_failures(void **state)
 	failure.bytes = 8;
 	vt_put_failure(story.lane, &failure);
 	replay = end(&story);
-	assert_int_equal(overview_make(&overview, replay, NULL, 0, NULL), 0);
+	assert_int_equal(overview_make(&overview, replay, &(struct overview_request){0}), 0);
 	assert_int_equal(overview.transfers.n_rows, 2);
 	assert_int_equal(overview.transfers.rows[0].key.stack_id, 2);
 	total = &overview.transfers.totals[VT_DIR_H2D][MODEL_HOST_PAGEABLE];

@@ -7,7 +7,9 @@
 #include <cmocka.h>
 
 #include "output/dump.h"
+#include "output/fragmentation_text.h"
 #include "output/info_text.h"
+#include "output/oom_text.h"
 #include "output/report.h"
 #include "output/sites_text.h"
 #include "output/timeline_text.h"
@@ -149,22 +151,28 @@ static void test_cut(void **state)
 struct loaded {
 	struct replay *replay;
 	struct symbol_table *symbols;
+	struct watch watch;
 	struct overview overview;
 	struct report_trace shown;
 };
 
-static void add_module(void *user, const struct model *model, const struct vt_record *record)
+static void observe(void *user, const struct model *model, const struct vt_record *record)
 {
-	(void)model;
+	struct loaded *loaded = user;
+
 	if (record->kind == VT_REC_module)
-		symbol_table_add_module(user, &record->module);
+		symbol_table_add_module(loaded->symbols, &record->module);
+	watch_observe(&loaded->watch, model, record);
 }
 
 static void load(struct loaded *loaded)
 {
-	loaded->symbols = symbol_table_new();
-	assert_int_equal(replay_open(&loaded->replay, PATH, add_module, loaded->symbols), 0);
-	assert_int_equal(overview_make(&loaded->overview, loaded->replay, NULL, 0, NULL), 0);
+	*loaded = (struct loaded){.symbols = symbol_table_new()};
+	assert_int_equal(replay_open(&loaded->replay, PATH, observe, loaded), 0);
+	watch_finish(&loaded->watch);
+	assert_int_equal(overview_make(&loaded->overview, loaded->replay,
+				 &(struct overview_request){.watch = &loaded->watch}),
+		0);
 	loaded->shown =
 		(struct report_trace){.overview = &loaded->overview, .symbols = loaded->symbols};
 }
@@ -173,6 +181,7 @@ static void unload(struct loaded *loaded)
 {
 	overview_release(&loaded->overview);
 	symbol_table_free(loaded->symbols);
+	watch_release(&loaded->watch);
 	replay_close(loaded->replay);
 }
 
@@ -184,6 +193,8 @@ static void print_every_text(const struct style *style, const struct loaded *loa
 	sites_text_views(style, &loaded->shown);
 	sites_text_leaks(style, &loaded->shown);
 	info_text(style, &loaded->shown);
+	fragmentation_text(style, &loaded->shown);
+	oom_text(style, &loaded->shown);
 	assert_int_equal(timeline_make(&timeline, loaded->replay, timeline_columns(style)), 0);
 	timeline_text(style, &timeline, loaded->replay->model);
 	timeline_csv(style->out, &timeline);
@@ -254,9 +265,12 @@ static void test_any_trace(void **state)
 		for (unsigned int i = 0; i < 1500; i++) {
 			random.time_ns = i * 1000;
 			random.n_texts = 0;
-			if (record_fill(&record,
+			if (!record_fill(&record,
 				    (unsigned int)(source_next(&random) % VT_N_RECORDS), &random))
-				record_put(lane, &record);
+				continue;
+			if (record.kind == VT_REC_failure && i % 2)
+				record.failure.result = VT_RESULT_OUT_OF_MEMORY;
+			record_put(lane, &record);
 		}
 		trace_end(&writer);
 		load(&loaded);
@@ -393,13 +407,15 @@ static void test_report(void **state)
 		"GPU 0  Test GPU  64.0 MiB\n",
 		"PEAK           32.0 MiB (50 % of the card, 32.0 MiB headroom) at 0:01.000\n",
 		"AT THE END     2.0 MiB linear in 1 block\n",
+		"OUT OF MEMORY  1 episode\n             ! 0:02.000  asked 99.0 MiB: impossible "
+		"request",
+		"the request is larger than the whole device of 64.0 MiB\n",
 		"TRANSFERS      1.0 MiB to the device in 1 call, 4.0 ms of host time: 1.0 MiB "
 		"pageable\n",
-		"FAILED       ! cuMemAlloc_v2 failed 1 time (out of memory), 99.0 MiB, first at "
-		"0:02.000",
 		"NOT SEEN       1 memory call of the driver that this version does not record: "
 		"cuMemNew\n",
-		"next: vramtrace leaks output.vt \u00b7 vramtrace peak output.vt",
+		"next: vramtrace oom output.vt \u00b7 vramtrace leaks output.vt \u00b7 vramtrace "
+		"peak output.vt",
 	};
 	struct loaded loaded;
 	struct capture capture;
@@ -423,6 +439,8 @@ static void test_report(void **state)
 		at = found;
 	}
 	assert_null(strstr(capture.text, "shutting down"));
+	/* It is told once. */
+	assert_null(strstr(capture.text, "FAILED"));
 	free(capture.text);
 	unload(&loaded);
 }

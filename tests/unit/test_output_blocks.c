@@ -101,7 +101,8 @@ static void load(struct loaded *loaded)
 	trace_end(&writer);
 	loaded->symbols = symbol_table_new();
 	assert_int_equal(replay_open(&loaded->replay, PATH, NULL, NULL), 0);
-	assert_int_equal(overview_make(&loaded->overview, loaded->replay, NULL, 0, NULL), 0);
+	assert_int_equal(
+		overview_make(&loaded->overview, loaded->replay, &(struct overview_request){0}), 0);
 	loaded->shown =
 		(struct report_trace){.overview = &loaded->overview, .symbols = loaded->symbols};
 	loaded->style = (struct style){.width = 100};

@@ -190,7 +190,9 @@ static void load(struct loaded *loaded, bool driver)
 	write_trace(driver);
 	loaded->symbols = symbol_table_new();
 	assert_int_equal(replay_open(&loaded->replay, PATH, NULL, NULL), 0);
-	assert_int_equal(overview_make(&loaded->overview, loaded->replay, NULL, 0, &source), 0);
+	assert_int_equal(overview_make(&loaded->overview, loaded->replay,
+				 &(struct overview_request){.owners = &source}),
+		0);
 	loaded->shown =
 		(struct report_trace){.overview = &loaded->overview, .symbols = loaded->symbols};
 	loaded->style = (struct style){.width = 100};
@@ -414,7 +416,7 @@ static void test_dump(void **state)
 		" graph api_id=0 action=launch graph=0 exec=0x2",
 		" migrate api_id=0 action=prefetch",
 		" failure api_id=cuMemAlloc_v2 kind=linear",
-		"result=out of memory caller_api=cudaMalloc address=0\n",
+		"result=out of memory caller_api=cudaMalloc address=0 stream=0 pool=0\n",
 		" free api_id=cuMemFree_v2",
 		" caller_api=0\n",
 	};

@@ -43,8 +43,9 @@ static void add(
 			groups->items, groups->n_items, &groups->room, sizeof(*groups->items));
 		group = &groups->items[groups->n_items++];
 		*group = (struct site_group){
-			memory_text(label), owner ? owner : "", row->kind, row->level, 0, 0};
+			memory_text(label), owner ? owner : "", row->kind, row->level, 0, 0, false};
 	}
+	group->grows = group->grows || row->grows;
 	group->bytes += row->bytes;
 	group->count += row->count;
 }

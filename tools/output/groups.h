@@ -13,6 +13,7 @@ struct site_group {
 	enum site_level level;
 	uint64_t bytes;
 	uint64_t count;
+	bool grows; /* one of its sites does */
 };
 
 struct site_groups {

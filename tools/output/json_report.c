@@ -8,6 +8,7 @@
 #include "output/json_blocks.h"
 #include "output/json_coverage.h"
 #include "output/json_devices.h"
+#include "output/json_findings.h"
 #include "output/modules.h"
 #include "output/json_transfers.h"
 #include "output/result.h"
@@ -131,10 +132,7 @@ static void put_peak_sites(struct json *json, const struct report_trace *trace, 
 
 			json_open(json, NULL, '{');
 			put_trace(json, index);
-			json_string(json, "at",
-				view->moment.at == REPLAY_AT_PEAK  ? "peak"
-				: view->moment.at == REPLAY_AT_END ? "end"
-								   : "time");
+			json_string(json, "at", view->at);
 			json_number(json, "time_ns", view->time_ns);
 			put_device(json, "device", row->device);
 			json_number(json, "bytes", row->bytes);
@@ -277,6 +275,14 @@ static void put_other_failures(struct json *json, const struct report_trace *tra
 	put_failures(json, trace, index, false);
 }
 
+static bool any_active(const struct report_trace *traces, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (traces[i].overview->replay->model->hooks_active)
+			return true;
+	return false;
+}
+
 /* An array with what `put` has to say of each trace. */
 static void put_each(struct json *json, const char *key, const struct report_trace *traces,
 	size_t n, void (*put)(struct json *, const struct report_trace *, size_t))
@@ -285,6 +291,16 @@ static void put_each(struct json *json, const char *key, const struct report_tra
 	for (size_t i = 0; i < n; i++)
 		put(json, &traces[i], i);
 	json_close(json, ']');
+}
+
+/* The same for what is known only where calls of the driver were seen. */
+static void put_findings(struct json *json, const char *key, const struct report_trace *traces,
+	size_t n, void (*put)(struct json *, const struct report_trace *, size_t))
+{
+	if (any_active(traces, n))
+		put_each(json, key, traces, n, put);
+	else
+		json_null(json, key);
 }
 
 static void put_unknown_frees(struct json *json, const struct report_trace *traces, size_t n)
@@ -297,14 +313,6 @@ static void put_unknown_frees(struct json *json, const struct report_trace *trac
 	}
 	json_number(json, "unknown_frees", n_unknown);
 	json_number(json, "missed_frees", n_missed);
-}
-
-static bool any_active(const struct report_trace *traces, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (traces[i].overview->replay->model->hooks_active)
-			return true;
-	return false;
 }
 
 void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigned int parts)
@@ -336,10 +344,12 @@ void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigne
 		put_each(&json, "failed_frees", traces, n, put_failed_frees);
 		put_unknown_frees(&json, traces, n);
 	}
+	if (parts & REPORT_FRAGMENTATION)
+		put_findings(&json, "fragmentation", traces, n, json_fragmentation);
+	if (parts & REPORT_OOM)
+		put_findings(&json, "oom", traces, n, json_ooms);
 	if (parts == REPORT_ALL) {
 		put_each(&json, "failures", traces, n, put_other_failures);
-		json_null(&json, "fragmentation");
-		json_null(&json, "oom");
 	}
 	if (parts & REPORT_TRANSFERS)
 		json_transfers(&json, traces, n);

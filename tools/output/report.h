@@ -24,7 +24,9 @@ enum report_part {
 	REPORT_PEAKS = 1,
 	REPORT_LEAKS = 2,
 	REPORT_TRANSFERS = 4,
-	REPORT_ALL = 15, /* the whole schema */
+	REPORT_FRAGMENTATION = 8,
+	REPORT_OOM = 16,
+	REPORT_ALL = 63, /* the whole schema */
 };
 
 void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigned int parts);

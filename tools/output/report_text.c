@@ -5,8 +5,10 @@
 
 #include "output/account_text.h"
 #include "output/blocks_text.h"
+#include "output/fragmentation_text.h"
 #include "output/line.h"
 #include "output/not_seen.h"
+#include "output/oom_text.h"
 #include "output/result.h"
 #include "output/transfers_text.h"
 
@@ -247,6 +249,21 @@ static void put_failure(const struct style *style, const struct stack_source *so
 	fputc('\n', style->out);
 }
 
+/* What was refused for lack of memory has a section of its own. */
+static bool is_episode(const struct model_failure *failure)
+{
+	switch (failure->key.refusal) {
+	case MODEL_REFUSED_ALLOC:
+	case MODEL_REFUSED_ADDRESS_SPACE:
+	case MODEL_REFUSED_CONTEXT:
+	case MODEL_REFUSED_GRAPH:
+	case MODEL_REFUSED_BLOCK:
+		return failure->key.result == VT_RESULT_OUT_OF_MEMORY;
+	default:
+		return false;
+	}
+}
+
 static void put_failures(const struct style *style, const struct report_trace *trace)
 {
 	struct stack_source source = report_stacks(trace);
@@ -255,6 +272,8 @@ static void put_failures(const struct style *style, const struct report_trace *t
 	for (size_t i = 0; i < trace->overview->n_failures; i++) {
 		const struct model_failure *failure = trace->overview->failures[i];
 
+		if (trace->overview->watched && is_episode(failure))
+			continue;
 		/* Whoever frees while the process ends is told that the driver is gone: no news. */
 		if (failure->key.result == RESULT_DEINITIALIZED)
 			continue;
@@ -272,14 +291,37 @@ static void put_failures(const struct style *style, const struct report_trace *t
 		line_plural(n_more, "sort of failure", "sorts of failure"));
 }
 
-static void put_next(const struct style *style, const char *file)
+static bool is_fragmented(const struct fragmentation *list)
 {
-	static const char *const commands[] = {"leaks", "peak", "transfers", "timeline"};
+	for (size_t i = 0; i < list->n_rows; i++)
+		if (list->rows[i].verdict != FRAGMENTATION_NONE)
+			return true;
+	return false;
+}
 
-	fputs("\nnext: ", style->out);
+/* What there is news of comes first. */
+static void put_next(const struct style *style, const struct report_trace *trace)
+{
+	const struct overview *overview = trace->overview;
+	const struct {
+		const char *name;
+		bool shown;
+	} commands[] = {
+		{"oom", overview->ooms.n_items},
+		{"fragmentation", is_fragmented(&overview->fragmentation)},
+		{"leaks", true},
+		{"peak", true},
+		{"transfers", true},
+		{"timeline", true},
+	};
+	const char *before = "\nnext: ";
+
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
-		fprintf(style->out, "%svramtrace %s ", i ? style_dot(style) : "", commands[i]);
-		format_put_file(style->out, file);
+		if (!commands[i].shown)
+			continue;
+		fprintf(style->out, "%svramtrace %s ", before, commands[i].name);
+		format_put_file(style->out, show_path(&trace->show, overview->facts.file));
+		before = style_dot(style);
 	}
 	fputc('\n', style->out);
 }
@@ -294,6 +336,8 @@ static void put_totals(const struct style *style, const struct report_trace *tra
 		put_peak(style, trace, &overview->views[i]);
 	put_ends(style, trace);
 	blocks_put(style, overview->replay->model);
+	oom_put_section(style, trace);
+	fragmentation_put_section(style, trace);
 	transfers_text_report(style, trace);
 	put_migrations(style, overview->replay->model);
 }
@@ -312,5 +356,5 @@ void report_text(const struct style *style, const struct report_trace *trace)
 		put_totals(style, trace);
 	put_failures(style, trace);
 	not_seen_put(style, trace);
-	put_next(style, show_path(&trace->show, overview->facts.file));
+	put_next(style, trace);
 }

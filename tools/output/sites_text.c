@@ -93,7 +93,10 @@ static void put_heading(
 		return;
 	}
 	style_put(style, STYLE_HEADING, "LIVE");
-	fprintf(style->out, " at %s:", format_moment(view->time_ns).text);
+	fprintf(style->out, " at %s", format_moment(view->time_ns).text);
+	if (view->moment.at == REPLAY_AT_RECORD)
+		fprintf(style->out, ", when memory was refused (%s)", view->at);
+	fputc(':', style->out);
 	for (size_t i = 0; i < view->n_devices; i++, first = false)
 		fprintf(style->out, "%s %s on %s", first ? "" : ",",
 			format_bytes(view->devices[i].tracked_bytes).text,

@@ -1,0 +1,27 @@
+#include "input.h"
+#include "output/fragmentation_text.h"
+
+int cmd_fragmentation(const struct options *options)
+{
+	struct input input;
+	struct style style;
+	FILE *out;
+	int status = input_open(&input, options);
+
+	if (status)
+		return status;
+	status = input_findings(&input, options);
+	out = status ? NULL : output_open(options);
+	if (!out) {
+		input_close(&input);
+		return status ? status : STATUS_USAGE;
+	}
+	style_init(&style, out, options->ascii);
+	if (options->json)
+		report_json(out, input.shown, input.n_traces, REPORT_FRAGMENTATION);
+	for (size_t i = 0; i < input.n_traces && !options->json; i++)
+		fragmentation_text(&style, &input.shown[i]);
+	status = output_close(out, options);
+	input_close(&input);
+	return status ? status : input.status;
+}
