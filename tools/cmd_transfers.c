@@ -4,6 +4,7 @@
 int cmd_transfers(const struct options *options)
 {
 	struct replay_moment end = {.at = REPLAY_AT_END};
+	struct input_wants wants = {.moments = &end, .n = 1, .owners = true};
 	/* Of several traces the text shows so many in all. */
 	struct site_filter filter = options->filter;
 	struct input input;
@@ -13,7 +14,7 @@ int cmd_transfers(const struct options *options)
 
 	if (status)
 		return status;
-	status = input_overview(&input, &end, 1, true);
+	status = input_overview(&input, &wants);
 	out = status ? NULL : output_open(options);
 	if (!out) {
 		input_close(&input);

@@ -218,7 +218,7 @@ int overview_make(
 	site_list_add_teardown(&overview->end, replay->model);
 	site_list_sort(&overview->end);
 	owner_list_sort(&overview->owners);
-	transfers_make(&overview->transfers, replay->model, owners);
+	transfers_make(&overview->transfers, replay->model, request->owners);
 	take_failures(overview, replay->model);
 	if (request->watch && !request->moments)
 		add_all_levels(&filling, replay->model, "end", replay->model->last_ns);
