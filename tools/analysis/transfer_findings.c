@@ -123,6 +123,10 @@ static void find_pageable(struct transfers *transfers, struct transfer_row *row)
 			is_typical(transfers, row);
 }
 
+/* A call now and then is the machine's doing, not the program's. */
+#define BLOCKED_LEAST 2u
+#define BLOCKED_PART  8u
+
 static void find_blocked(struct transfers *transfers, struct transfer_row *row)
 {
 	struct model_part lost = row->sum.blocked;
@@ -130,6 +134,8 @@ static void find_blocked(struct transfers *transfers, struct transfer_row *row)
 	/* Within a device or the host it is no matter of the link. */
 	if (row->key.host_kind == MODEL_HOST_PAGEABLE || row->key.direction == VT_DIR_H2H ||
 		row->key.direction == VT_DIR_D2D)
+		return;
+	if (lost.n < BLOCKED_LEAST || lost.n < row->sum.n_async / BLOCKED_PART)
 		return;
 	lost.ns = excess(lost.ns, lost.n * transfers->model->submit_ns);
 	if (is_worth(transfers, lost.ns))
