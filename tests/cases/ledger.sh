@@ -9,7 +9,7 @@ set -eu
 
 calls=100000
 case $MODE in
-asan | tsan | cov) calls=20000 ;;
+asan | tsan | cov) calls=8000 ;;
 esac
 
 check() { # NAME ROUTE THREADS DEVICES SEED [VARIABLE=VALUE...]
