@@ -1,0 +1,132 @@
+/*
+ * The driver's choice of addresses is not documented. It matters only between free blocks of equal
+ * size, of which PyTorch takes the lowest; several guesses that lead to one result make it certain.
+ */
+#include <stdlib.h>
+
+#include "analysis/allocator_internal.h"
+#include "model/memory.h"
+
+#define ARENA_BYTES (32 * SETTINGS_MIB)
+/* Anywhere in the middle of the address space. */
+#define FIRST_ADDRESS (1ull << 46)
+
+static uint64_t round_up(uint64_t bytes, uint64_t step)
+{
+	return (bytes + step - 1) / step * step;
+}
+
+static uint64_t take_below(struct allocator *allocator, uint64_t bytes)
+{
+	if (!allocator->lowest)
+		allocator->lowest = allocator->highest = FIRST_ADDRESS;
+	return allocator->lowest -= bytes;
+}
+
+static uint64_t take_above(struct allocator *allocator, uint64_t bytes)
+{
+	uint64_t address;
+
+	if (!allocator->highest)
+		allocator->lowest = allocator->highest = FIRST_ADDRESS;
+	address = allocator->highest;
+	allocator->highest += bytes;
+	return address;
+}
+
+static const struct segment *segment_from(const struct allocator *allocator, uint64_t address)
+{
+	return (const struct segment *)tree_ceiling(&allocator->segments, address);
+}
+
+/* The smallest gap of the arena that takes `bytes`: its address, 0 when there is none. */
+static uint64_t best_gap(
+	const struct allocator *allocator, const struct arena *arena, uint64_t bytes)
+{
+	uint64_t end = arena->address + arena->bytes, at = arena->address;
+	uint64_t best = 0, best_bytes = UINT64_MAX;
+
+	while (at < end) {
+		const struct segment *segment = segment_from(allocator, at);
+		uint64_t next = segment && segment->node.key < end ? segment->node.key : end;
+
+		if (next - at >= bytes && next - at < best_bytes) {
+			best = at;
+			best_bytes = next - at;
+		}
+		at = next < end ? next + segment->bytes : end;
+	}
+	return best;
+}
+
+static bool overlaps(const struct arena *arena, uint64_t address, uint64_t bytes)
+{
+	return address < arena->address + arena->bytes && arena->address < address + bytes;
+}
+
+/* The highest gap between the arenas, looked for from the top down. */
+static uint64_t highest_gap(const struct allocator *allocator, uint64_t bytes)
+{
+	uint64_t address = FIRST_ADDRESS - bytes;
+	bool moved = true;
+
+	while (moved) {
+		moved = false;
+		for (const struct arena *arena = allocator->arenas; arena; arena = arena->next)
+			if (overlaps(arena, address, bytes)) {
+				address = arena->address - bytes;
+				moved = true;
+			}
+	}
+	return address;
+}
+
+static uint64_t take_in_arena(struct allocator *allocator, uint64_t bytes)
+{
+	struct arena *arena;
+	uint64_t address;
+
+	for (arena = allocator->arenas; arena; arena = arena->next) {
+		address = best_gap(allocator, arena, bytes);
+		if (address) {
+			arena->n_segments++;
+			return address;
+		}
+	}
+	arena = memory_new(1, sizeof(*arena));
+	arena->bytes = round_up(bytes, ARENA_BYTES);
+	arena->address = highest_gap(allocator, arena->bytes);
+	arena->n_segments = 1;
+	arena->next = allocator->arenas;
+	allocator->arenas = arena;
+	return arena->address;
+}
+
+uint64_t addresses_take(struct allocator *allocator, uint64_t bytes)
+{
+	switch (allocator->options.addresses) {
+	case ALLOCATOR_GIVEN:
+		return allocator->options.address_of(allocator->options.arg, bytes);
+	case ALLOCATOR_UP:
+		return take_above(allocator, bytes);
+	case ALLOCATOR_ARENA:
+		return take_in_arena(allocator, bytes);
+	default:
+		return take_below(allocator, bytes);
+	}
+}
+
+void addresses_give(struct allocator *allocator, uint64_t address)
+{
+	for (struct arena **link = &allocator->arenas; *link; link = &(*link)->next) {
+		struct arena *arena = *link;
+
+		if (!overlaps(arena, address, 1))
+			continue;
+		if (!--arena->n_segments) {
+			*link = arena->next;
+			free(arena);
+		}
+		return;
+	}
+}

@@ -1,0 +1,138 @@
+/* What the files of the allocator model share. */
+#ifndef VRAMTRACE_ANALYSIS_ALLOCATOR_INTERNAL_H
+#define VRAMTRACE_ANALYSIS_ALLOCATOR_INTERNAL_H
+
+#include <uthash.h>
+
+#include "analysis/allocator.h"
+#include "model/tree.h"
+
+/* Constants of CUDACachingAllocator.cpp, the same since 1.13. */
+#define MIN_BLOCK_BYTES	    512u
+#define SMALL_BYTES	    SETTINGS_MIB /* requests up to this come from the small pool */
+#define SMALL_SEGMENT_BYTES (2 * SETTINGS_MIB)
+#define MIN_LARGE_BYTES	    (10 * SETTINGS_MIB) /* from here on a request has its own segment */
+#define SEGMENT_STEP_BYTES  (2 * SETTINGS_MIB)
+
+struct pool;
+
+/* The free blocks of one size. */
+struct size_class {
+	struct tree_node node; /* by size */
+	struct tree blocks;    /* by address */
+	struct size_class *next_spare;
+};
+
+/* What one stream has free in a pool. */
+struct stream_set {
+	uint64_t stream;
+	struct pool *pool;
+	struct tree sizes;
+	struct tree unmapped; /* by address; expandable segments only */
+	struct stream_set *next;
+};
+
+struct segment {
+	struct tree_node node; /* by address */
+	uint64_t bytes;	       /* address space */
+	uint64_t page_bytes;   /* of an expandable one, else 0 */
+	uint64_t mapped_bytes;
+	struct stream_set *set;
+	struct allocator_block *first;
+};
+
+struct allocator_block {
+	struct tree_node node; /* in its size class, or among the unmapped ranges */
+	uint64_t address, bytes;
+	struct segment *segment;
+	struct allocator_block *previous, *next; /* in the segment */
+	uint64_t since;				 /* pool's clock when it became free */
+	bool used, pending, mapped;
+};
+
+struct pool {
+	bool is_small;
+	uint64_t clock; /* searches so far */
+	uint64_t n_segments;
+	struct stream_set *sets; /* by stream, ascending */
+	struct private_pool *owner;
+};
+
+struct private_pool {
+	uint64_t id;
+	struct pool small, large;
+	bool unused;
+	UT_hash_handle hh;
+};
+
+struct pending {
+	uint64_t ticket;
+	struct allocator_block *block;
+	UT_hash_handle hh;
+};
+
+struct arena {
+	uint64_t address, bytes;
+	size_t n_segments;
+	struct arena *next;
+};
+
+struct allocator {
+	struct allocator_options options;
+	struct allocator_stats stats;
+	uint64_t cap_bytes; /* of all limits of PyTorch's own; UINT64_MAX none */
+	struct pool small, large;
+	struct private_pool *pools;
+	struct tree segments;
+	struct pending *pending;
+	uint64_t n_tickets;
+	unsigned int n_scopes;
+	uint64_t lowest, highest; /* addresses handed out by the driver */
+	struct arena *arenas;	  /* newest first */
+	struct size_class *spare;
+};
+
+/* allocator_set.c: free blocks and unmapped ranges, in PyTorch's order. */
+struct stream_set *set_of(struct pool *pool, uint64_t stream);
+void set_insert(struct allocator *allocator, struct allocator_block *block);
+void set_remove(struct allocator *allocator, struct allocator_block *block);
+/* The first block in order of size, then address, of at least `bytes`; the one behind, before it.
+ */
+struct allocator_block *set_at_least(const struct stream_set *set, uint64_t bytes);
+struct allocator_block *set_next(const struct stream_set *set, const struct allocator_block *block);
+struct allocator_block *set_previous(
+	const struct stream_set *set, const struct allocator_block *block);
+struct allocator_block *set_largest(const struct stream_set *set);
+void set_insert_unmapped(struct allocator_block *block);
+void set_remove_unmapped(struct allocator_block *block);
+struct allocator_block *set_unmapped_from(const struct stream_set *set, uint64_t address);
+
+/* allocator_addresses.c: where the driver puts segments. */
+uint64_t addresses_take(struct allocator *allocator, uint64_t bytes);
+void addresses_give(struct allocator *allocator, uint64_t address);
+
+/* allocator_release.c */
+void release_old(struct allocator *allocator);
+bool release_oversize(struct allocator *allocator, struct stream_set *set, uint64_t bytes);
+void release_all(struct allocator *allocator);
+
+/* allocator_expandable.c */
+struct allocator_block *expandable_get(
+	struct allocator *allocator, struct stream_set *set, uint64_t bytes);
+void expandable_unmap(struct allocator *allocator, struct allocator_block *block);
+
+/* allocator.c */
+struct segment *segment_new(
+	struct allocator *allocator, struct stream_set *set, uint64_t bytes, uint64_t page_bytes);
+void segment_free(struct allocator *allocator, struct segment *segment);
+struct allocator_block *block_new(struct segment *segment, uint64_t address, uint64_t bytes);
+/* A new block behind the first `bytes` of this one, which is in no set. */
+struct allocator_block *block_split(struct allocator_block *block, uint64_t bytes);
+/* Merges block, which is in no set, with its neighbours (rule 9) and makes it free. */
+void block_release(struct allocator *allocator, struct allocator_block *block);
+void block_merge(struct allocator *allocator, struct allocator_block *block);
+bool block_is_split(const struct allocator_block *block);
+bool driver_has(const struct allocator *allocator, uint64_t bytes);
+void count_reserved(struct allocator *allocator, uint64_t bytes);
+
+#endif
