@@ -315,8 +315,9 @@ static void check(const struct allocator *allocator)
 static uint64_t random_bytes(void)
 {
 	static const uint64_t limits[] = {4 * KIB, MIB, 12 * MIB, 100 * MIB};
+	uint64_t limit = limits[rand() % 4];
 
-	return 1 + (uint64_t)rand() % limits[rand() % 4];
+	return 1 + (uint64_t)rand() % limit;
 }
 
 static void change(struct allocator *allocator, struct allocator_block **blocks)

@@ -220,9 +220,13 @@ void block_release(struct allocator *allocator, struct allocator_block *block)
 struct segment *segment_new(
 	struct allocator *allocator, struct stream_set *set, uint64_t bytes, uint64_t page_bytes)
 {
-	struct segment *segment = memory_new(1, sizeof(*segment));
-	uint64_t address = addresses_take(allocator, bytes);
+	enum allocator_request request = page_bytes ? ALLOCATOR_RANGE : ALLOCATOR_SEGMENT;
+	uint64_t address = driver_ask(allocator, request, bytes);
+	struct segment *segment;
 
+	if (!address)
+		return NULL;
+	segment = memory_new(1, sizeof(*segment));
 	segment->bytes = bytes;
 	segment->page_bytes = page_bytes;
 	segment->set = set;
@@ -238,16 +242,9 @@ void segment_free(struct allocator *allocator, struct segment *segment)
 	segment->set->pool->n_segments--;
 	tree_remove(&allocator->segments, &segment->node);
 	if (allocator->options.addresses == ALLOCATOR_ARENA)
-		addresses_give(allocator, segment->node.key);
+		driver_give(allocator, segment->node.key);
 	free(segment->first);
 	free(segment);
-}
-
-bool driver_has(const struct allocator *allocator, uint64_t bytes)
-{
-	uint64_t capacity = allocator->options.capacity_bytes;
-
-	return !capacity || allocator->stats.reserved_bytes + bytes <= capacity;
 }
 
 void count_reserved(struct allocator *allocator, uint64_t bytes)
@@ -275,9 +272,9 @@ static struct allocator_block *new_segment(
 		(!set->pool->owner || !allocator->options.version ||
 			allocator->options.version > 202))
 		return expandable_get(allocator, set, bytes);
-	if (!driver_has(allocator, new_bytes))
-		return NULL;
 	segment = segment_new(allocator, set, new_bytes, 0);
+	if (!segment)
+		return NULL;
 	segment->mapped_bytes = new_bytes;
 	count_reserved(allocator, new_bytes);
 	return segment->first;
@@ -381,7 +378,8 @@ struct allocator_block *allocator_get(
 		stats->n_refused++;
 		return NULL;
 	}
-	if (is_to_split(allocator, block, bytes))
+	allocator->has_split = is_to_split(allocator, block, bytes);
+	if (allocator->has_split)
 		set_insert(allocator, block_split(block, bytes));
 	block->used = true;
 	stats->allocated_bytes += block->bytes;
@@ -439,6 +437,11 @@ void allocator_pool_unused(struct allocator *allocator, uint64_t id)
 	HASH_FIND(hh, allocator->pools, &id, sizeof(id), pool);
 	if (pool)
 		pool->unused = true;
+}
+
+bool allocator_has_split(const struct allocator *allocator)
+{
+	return allocator->has_split;
 }
 
 uint64_t allocator_block_address(const struct allocator_block *block)

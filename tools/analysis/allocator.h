@@ -20,7 +20,14 @@ enum allocator_addresses {
 	ALLOCATOR_DOWN,	 /* below all that came before */
 	ALLOCATOR_UP,	 /* above all that came before */
 	ALLOCATOR_ARENA, /* in arenas of 32 MiB, best fit, the newest arena first */
-	ALLOCATOR_GIVEN, /* options.address_of says */
+	ALLOCATOR_GIVEN, /* options.driver says */
+};
+
+/* What the driver is asked for. */
+enum allocator_request {
+	ALLOCATOR_SEGMENT, /* memory at an address of its choice */
+	ALLOCATOR_RANGE,   /* addresses for an expandable segment */
+	ALLOCATOR_MAP,	   /* memory behind a part of such a range */
 };
 
 struct allocator_options {
@@ -30,7 +37,8 @@ struct allocator_options {
 	uint64_t cap_bytes;	 /* PyTorch refuses to reserve more; 0: only the memory fraction */
 	uint64_t capacity_bytes; /* the driver has no more for PyTorch; 0: no limit */
 	enum allocator_addresses addresses;
-	uint64_t (*address_of)(void *arg, uint64_t bytes); /* of the next segment */
+	/* With ALLOCATOR_GIVEN: the address, for a map any number but 0; 0 refuses. */
+	uint64_t (*driver)(void *arg, enum allocator_request request, uint64_t bytes);
 	void *arg;
 };
 
@@ -74,6 +82,10 @@ void allocator_scope(struct allocator *allocator, bool begin);
 
 /* The last graph of this pool is gone: its segments may be given back. */
 void allocator_pool_unused(struct allocator *allocator, uint64_t pool);
+
+/* Whether the last allocator_get took only the front of a free block. If not, the block may be
+ * larger than the request: in the large pool by up to 1 MiB (rule 8). */
+bool allocator_has_split(const struct allocator *allocator);
 
 uint64_t allocator_block_address(const struct allocator_block *block);
 uint64_t allocator_block_bytes(const struct allocator_block *block);

@@ -102,11 +102,9 @@ static uint64_t take_in_arena(struct allocator *allocator, uint64_t bytes)
 	return arena->address;
 }
 
-uint64_t addresses_take(struct allocator *allocator, uint64_t bytes)
+static uint64_t take(struct allocator *allocator, uint64_t bytes)
 {
 	switch (allocator->options.addresses) {
-	case ALLOCATOR_GIVEN:
-		return allocator->options.address_of(allocator->options.arg, bytes);
 	case ALLOCATOR_UP:
 		return take_above(allocator, bytes);
 	case ALLOCATOR_ARENA:
@@ -116,7 +114,20 @@ uint64_t addresses_take(struct allocator *allocator, uint64_t bytes)
 	}
 }
 
-void addresses_give(struct allocator *allocator, uint64_t address)
+uint64_t driver_ask(struct allocator *allocator, enum allocator_request request, uint64_t bytes)
+{
+	const struct allocator_options *options = &allocator->options;
+	uint64_t capacity = options->capacity_bytes;
+
+	if (options->addresses == ALLOCATOR_GIVEN)
+		return options->driver(options->arg, request, bytes);
+	if (request != ALLOCATOR_RANGE && capacity &&
+		allocator->stats.reserved_bytes + bytes > capacity)
+		return 0;
+	return request == ALLOCATOR_MAP ? 1 : take(allocator, bytes);
+}
+
+void driver_give(struct allocator *allocator, uint64_t address)
 {
 	for (struct arena **link = &allocator->arenas; *link; link = &(*link)->next) {
 		struct arena *arena = *link;

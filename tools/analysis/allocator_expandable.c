@@ -44,6 +44,8 @@ static struct allocator_block *find_place(
 	if (bytes > range_bytes)
 		return NULL;
 	segment = segment_new(allocator, set, range_bytes, page_bytes);
+	if (!segment)
+		return NULL;
 	set_insert_unmapped(segment->first);
 	return segment->first;
 }
@@ -55,7 +57,7 @@ static bool map(struct allocator *allocator, struct allocator_block *block, uint
 
 	if (mapped > block->bytes)
 		mapped = block->bytes;
-	if (!driver_has(allocator, mapped))
+	if (!driver_ask(allocator, ALLOCATOR_MAP, mapped))
 		return false;
 	set_remove_unmapped(block);
 	if (mapped < block->bytes)

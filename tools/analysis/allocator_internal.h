@@ -90,6 +90,7 @@ struct allocator {
 	uint64_t lowest, highest; /* addresses handed out by the driver */
 	struct arena *arenas;	  /* newest first */
 	struct size_class *spare;
+	bool has_split;
 };
 
 /* allocator_set.c: free blocks and unmapped ranges, in PyTorch's order. */
@@ -107,9 +108,9 @@ void set_insert_unmapped(struct allocator_block *block);
 void set_remove_unmapped(struct allocator_block *block);
 struct allocator_block *set_unmapped_from(const struct stream_set *set, uint64_t address);
 
-/* allocator_addresses.c: where the driver puts segments. */
-uint64_t addresses_take(struct allocator *allocator, uint64_t bytes);
-void addresses_give(struct allocator *allocator, uint64_t address);
+/* allocator_addresses.c: the driver; 0 refuses. */
+uint64_t driver_ask(struct allocator *allocator, enum allocator_request request, uint64_t bytes);
+void driver_give(struct allocator *allocator, uint64_t address);
 
 /* allocator_release.c */
 void release_old(struct allocator *allocator);
@@ -122,6 +123,7 @@ struct allocator_block *expandable_get(
 void expandable_unmap(struct allocator *allocator, struct allocator_block *block);
 
 /* allocator.c */
+/* NULL when the driver refuses. */
 struct segment *segment_new(
 	struct allocator *allocator, struct stream_set *set, uint64_t bytes, uint64_t page_bytes);
 void segment_free(struct allocator *allocator, struct segment *segment);
@@ -132,7 +134,6 @@ struct allocator_block *block_split(struct allocator_block *block, uint64_t byte
 void block_release(struct allocator *allocator, struct allocator_block *block);
 void block_merge(struct allocator *allocator, struct allocator_block *block);
 bool block_is_split(const struct allocator_block *block);
-bool driver_has(const struct allocator *allocator, uint64_t bytes);
 void count_reserved(struct allocator *allocator, uint64_t bytes);
 
 #endif

@@ -1,0 +1,287 @@
+#include "analysis/whatif.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/allocator_internal.h"
+#include "model/memory.h"
+
+/* What became of a recorded block in a replay. */
+struct slot {
+	struct allocator_block *block;
+	uint64_t ticket;
+};
+
+struct replay {
+	const struct whatif_recording *recording;
+	struct allocator *allocator;
+	struct slot *slots;
+	enum whatif_sizes sizes;
+};
+
+static uint64_t asked_bytes(const struct replay *replay, const struct whatif_step *step)
+{
+	return replay->sizes == WHATIF_LIKELY ? step->likely_bytes : step->bytes;
+}
+
+/* False when the step ends the replay. */
+static bool apply(struct replay *replay, const struct whatif_step *step)
+{
+	struct slot *slot = &replay->slots[step->block];
+	struct allocator *allocator = replay->allocator;
+
+	switch (step->kind) {
+	case WHATIF_GET:
+		slot->block = allocator_get(
+			allocator, step->stream, step->pool, asked_bytes(replay, step));
+		return slot->block;
+	case WHATIF_REFUSED:
+		return !allocator_get(allocator, step->stream, step->pool, step->bytes);
+	case WHATIF_PUT:
+	case WHATIF_PUT_PENDING:
+		if (slot->block)
+			slot->ticket = allocator_put(
+				allocator, slot->block, step->kind == WHATIF_PUT_PENDING);
+		slot->block = NULL;
+		return true;
+	case WHATIF_READY:
+		allocator_ready(allocator, slot->ticket);
+		return true;
+	case WHATIF_EMPTY_CACHE:
+		allocator_empty_cache(allocator);
+		return true;
+	case WHATIF_SCOPE_BEGIN:
+	case WHATIF_SCOPE_END:
+		allocator_scope(allocator, step->kind == WHATIF_SCOPE_BEGIN);
+		return true;
+	case WHATIF_POOL_UNUSED:
+		allocator_pool_unused(allocator, step->pool);
+		return true;
+	}
+	return true;
+}
+
+static void replay_begin(struct replay *replay, const struct whatif_recording *recording,
+	const struct allocator_options *options, enum whatif_sizes sizes)
+{
+	*replay = (struct replay){
+		.recording = recording,
+		.allocator = allocator_new(options),
+		.slots = memory_new(recording->n_blocks + 1, sizeof(*replay->slots)),
+		.sizes = sizes,
+	};
+}
+
+static void replay_end(struct replay *replay)
+{
+	allocator_free(replay->allocator);
+	free(replay->slots);
+}
+
+void whatif_replay(const struct whatif_recording *recording,
+	const struct allocator_options *options, enum whatif_sizes sizes,
+	struct whatif_result *result)
+{
+	struct replay replay;
+	size_t i;
+
+	*result = (struct whatif_result){0};
+	replay_begin(&replay, recording, options, sizes);
+	for (i = 0; i < recording->n_steps; i++)
+		if (!apply(&replay, &recording->steps[i]))
+			break;
+	result->n_steps = i;
+	if (i < recording->n_steps) {
+		result->is_refused = recording->steps[i].kind == WHATIF_GET;
+		result->has_passed = !result->is_refused;
+	}
+	result->stats = *allocator_stats(replay.allocator);
+	replay_end(&replay);
+}
+
+/* The driver of the recorded run. */
+struct driver {
+	const struct whatif_recording *recording;
+	size_t n_taken;
+	size_t n_different; /* requests that the recorded driver never heard */
+	uint64_t spare;	    /* where their memory goes */
+};
+
+static uint64_t answer_new(struct driver *driver, uint64_t bytes)
+{
+	driver->n_different++;
+	driver->spare += bytes;
+	return driver->spare;
+}
+
+static uint64_t answer(void *arg, enum allocator_request request, uint64_t bytes)
+{
+	struct driver *driver = arg;
+	const struct whatif_recording *recording = driver->recording;
+	uint64_t done_bytes = 0;
+
+	while (driver->n_taken < recording->n_answers) {
+		const struct whatif_answer *next = &recording->answers[driver->n_taken];
+
+		if (next->request != request)
+			break;
+		/* How long a range is depends on the device, its memory comes page by page. */
+		done_bytes += next->bytes;
+		if (request == ALLOCATOR_SEGMENT ? done_bytes != bytes
+						 : request == ALLOCATOR_MAP && done_bytes > bytes)
+			break;
+		driver->n_taken++;
+		if (!next->address || request != ALLOCATOR_MAP || done_bytes == bytes)
+			return next->address;
+	}
+	return answer_new(driver, bytes);
+}
+
+/* What is known of the sizes asked for from one call stack. */
+struct known {
+	uint64_t stack_id;
+	size_t *steps; /* whose size is exact, in order of time */
+	size_t n_steps, room;
+	UT_hash_handle hh;
+};
+
+static struct known *known_of(struct known **all, uint64_t stack_id, bool add)
+{
+	struct known *known;
+
+	HASH_FIND(hh, *all, &stack_id, sizeof(stack_id), known);
+	if (!known && add) {
+		known = memory_new(1, sizeof(*known));
+		known->stack_id = stack_id;
+		HASH_ADD(hh, *all, stack_id, sizeof(known->stack_id), known);
+	}
+	return known;
+}
+
+static bool is_plausible(const struct whatif_recording *recording, size_t known, size_t unsure)
+{
+	uint64_t bytes = recording->steps[known].bytes, most = recording->steps[unsure].bytes;
+
+	return bytes <= most && most - bytes < SETTINGS_MIB;
+}
+
+/* The exact size nearest in time from the same stack that can have led to the recorded one. */
+static uint64_t likely_bytes(
+	const struct whatif_recording *recording, const struct known *known, size_t step)
+{
+	size_t above = 0, below, high = known ? known->n_steps : 0;
+
+	while (above < high) {
+		size_t middle = above + (high - above) / 2;
+
+		if (known->steps[middle] < step)
+			above = middle + 1;
+		else
+			high = middle;
+	}
+	for (below = above; known && (below || above < known->n_steps);) {
+		bool take_below =
+			below && (above == known->n_steps || step - known->steps[below - 1] <
+								     known->steps[above] - step);
+		size_t candidate = known->steps[take_below ? below - 1 : above];
+
+		if (is_plausible(recording, candidate, step))
+			return recording->steps[candidate].bytes;
+		if (take_below)
+			below--;
+		else
+			above++;
+	}
+	return recording->steps[step].bytes;
+}
+
+static void repair_sizes(struct whatif_recording *recording, const bool *is_unsure)
+{
+	struct known *all = NULL, *known, *next;
+
+	for (size_t i = 0; i < recording->n_steps; i++) {
+		if (recording->steps[i].kind != WHATIF_GET || is_unsure[i])
+			continue;
+		known = known_of(&all, recording->steps[i].stack_id, true);
+		known->steps = memory_grow(
+			known->steps, known->n_steps, &known->room, sizeof(*known->steps));
+		known->steps[known->n_steps++] = i;
+	}
+	for (size_t i = 0; i < recording->n_steps; i++)
+		if (is_unsure[i])
+			recording->steps[i].likely_bytes = likely_bytes(
+				recording, known_of(&all, recording->steps[i].stack_id, false), i);
+	HASH_ITER(hh, all, known, next)
+	{
+		HASH_DEL(all, known);
+		free(known->steps);
+		free(known);
+	}
+}
+
+static void note_difference(struct whatif_check *check, size_t step)
+{
+	if (check->first_different == SIZE_MAX)
+		check->first_different = step;
+}
+
+/* Looks at a block right after it was got. */
+static void compare(struct replay *replay, size_t i, struct whatif_check *check, bool *is_unsure)
+{
+	const struct whatif_step *step = &replay->recording->steps[i];
+	const struct allocator_block *block = replay->slots[step->block].block;
+
+	check->n_gets++;
+	*is_unsure = block->bytes > SMALL_BYTES && !allocator_has_split(replay->allocator) &&
+		     !replay->recording->settings.expandable;
+	if (block->address == step->address && block->bytes == step->bytes)
+		check->n_addresses++;
+	else
+		note_difference(check, i);
+}
+
+void whatif_check(struct whatif_recording *recording, struct whatif_check *check)
+{
+	bool *is_unsure = memory_new(recording->n_steps + 1, sizeof(*is_unsure));
+	struct driver driver = {.recording = recording};
+	struct allocator_options options = {
+		.settings = recording->settings,
+		.version = recording->version,
+		.device_bytes = recording->device_bytes,
+		.cap_bytes = recording->cap_bytes,
+		.addresses = ALLOCATOR_GIVEN,
+		.driver = answer,
+		.arg = &driver,
+	};
+	struct replay replay;
+	size_t i;
+
+	*check = (struct whatif_check){.first_different = SIZE_MAX};
+	/* Recorded sizes are rounded, and what was left of a block with them need not be. */
+	memset(options.settings.divisions, 0, sizeof(options.settings.divisions));
+	recording->n_unsure = recording->n_pending = 0;
+	replay_begin(&replay, recording, &options, WHATIF_RECORDED);
+	for (i = 0; i < recording->n_steps; i++) {
+		struct whatif_step *step = &recording->steps[i];
+
+		step->likely_bytes = step->bytes;
+		recording->n_pending += step->kind == WHATIF_PUT_PENDING;
+		if (!apply(&replay, step)) {
+			note_difference(check, i);
+			break;
+		}
+		if (step->kind == WHATIF_GET) {
+			compare(&replay, i, check, &is_unsure[i]);
+			recording->n_unsure += is_unsure[i];
+		}
+	}
+	recording->n_gets = check->n_gets;
+	check->result.stats = *allocator_stats(replay.allocator);
+	check->result.n_steps = i;
+	check->n_answers = driver.n_taken;
+	check->is_equal = check->first_different == SIZE_MAX && !driver.n_different &&
+			  driver.n_taken == recording->n_answers;
+	replay_end(&replay);
+	repair_sizes(recording, is_unsure);
+	free(is_unsure);
+}
