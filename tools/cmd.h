@@ -49,7 +49,11 @@ enum {
 	OPTION_PACKED = 1 << 15, /* -o FILE: the packed trace, or a folder for several */
 	OPTION_FORCE = 1 << 16,
 	OPTION_PACK = 1 << 17, /* of run: pack what was recorded */
+	OPTION_WHATIF = 1 << 18, /* --set, --sweep, --capacity */
 };
+
+/* Settings of PyTorch's allocator that can be tried together. */
+#define MAX_SETTINGS 16u
 
 /* Options that are passed to the recorder as environment variables. */
 #define MAX_VARIABLES 8u
@@ -77,6 +81,10 @@ struct options {
 	uint64_t at_ns;
 	size_t oom_number; /* of --at oom:N, which is REPLAY_AT_RECORD; 0: all of them */
 	size_t n_points;   /* 0: not given */
+	const char *settings[MAX_SETTINGS];
+	size_t n_settings;
+	bool sweep;
+	uint64_t capacity_bytes; /* 0: not given */
 	struct variable variables[MAX_VARIABLES];
 	size_t n_variables;
 	char **arguments;
@@ -107,6 +115,7 @@ int cmd_peak(const struct options *options);
 int cmd_fragmentation(const struct options *options);
 int cmd_oom(const struct options *options);
 int cmd_transfers(const struct options *options);
+int cmd_whatif(const struct options *options);
 int cmd_timeline(const struct options *options);
 int cmd_dump(const struct options *options);
 int cmd_info(const struct options *options);

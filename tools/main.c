@@ -49,6 +49,12 @@ static const struct cmd commands[] = {
 		"TRACE...",
 		"What copies cost: by direction, host memory and size, and what to do about it.",
 		"vramtrace transfers --limit 5 train.vt"},
+	{"whatif", cmd_whatif, NEED_ONE_TRACE,
+		OPTION_WHATIF | OPTION_DEVICE | OPTION_STACKS | OPTION_HIDE | OPTION_JSON |
+			OPTION_OUTPUT | OPTION_ASCII,
+		"TRACE",
+		"What PyTorch's allocator would have taken for this recording under other settings.",
+		"vramtrace whatif --set expandable_segments=True --capacity 20G train.vt"},
 	{"timeline", cmd_timeline, NEED_ONE_TRACE,
 		OPTION_CSV | OPTION_POINTS | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII, "TRACE",
 		"Memory over time, drawn in the terminal or as CSV.",

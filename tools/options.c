@@ -194,6 +194,28 @@ static bool set_at(struct options *options, const char *value)
 	return true;
 }
 
+/* KEY=VALUE; ':' is how PyTorch writes it. */
+static bool set_setting(struct options *options, const char *value)
+{
+	size_t n_key = strcspn(value, ":=");
+
+	if (!n_key || !value[n_key] || !value[n_key + 1] || options->n_settings == MAX_SETTINGS)
+		return false;
+	options->settings[options->n_settings++] = value;
+	return true;
+}
+
+static bool set_sweep(struct options *options, const char *value)
+{
+	(void)value;
+	return options->sweep = true;
+}
+
+static bool set_capacity(struct options *options, const char *value)
+{
+	return parse_bytes(value, &options->capacity_bytes) && options->capacity_bytes;
+}
+
 static bool set_points(struct options *options, const char *value)
 {
 	uint64_t number;
@@ -292,6 +314,13 @@ static const struct row {
 		set_force},
 	{OPTION_AT, 0, "at", "MOMENT",
 		"peak, end, oom, oom:N, or a time since the start: 12.5, 300ms, 2:41", set_at},
+	{OPTION_WHATIF, 0, "set", "KEY=VALUE",
+		"a setting of PyTorch's allocator to try; repeated: all of them together",
+		set_setting},
+	{OPTION_WHATIF, 0, "sweep", NULL, "try the common settings, one after the other",
+		set_sweep},
+	{OPTION_WHATIF, 0, "capacity", "BYTES",
+		"the most that PyTorch may have from the driver, such as 20G", set_capacity},
 	{OPTION_DEVICE, 0, "device", "N", "only the GPU with this ordinal", set_device},
 	{OPTION_LIMIT, 0, "limit", "N", "at most N entries; 0: all (default 10, with --json all)",
 		set_limit},

@@ -42,13 +42,12 @@ uint64_t allocator_round(const struct settings *settings, uint64_t bytes)
 	return round_up(bytes, power / divisions);
 }
 
-/* Rule 4. */
-static uint64_t segment_bytes(const struct allocator *allocator, uint64_t bytes)
+uint64_t allocator_segment_bytes(const struct settings *settings, uint64_t bytes)
 {
 	if (bytes <= SMALL_BYTES)
 		return SMALL_SEGMENT_BYTES;
 	if (bytes < MIN_LARGE_BYTES)
-		return allocator->options.settings.large_segment_bytes;
+		return settings->large_segment_bytes;
 	return round_up(bytes, SEGMENT_STEP_BYTES);
 }
 
@@ -262,7 +261,7 @@ void count_reserved(struct allocator *allocator, uint64_t bytes)
 static struct allocator_block *new_segment(
 	struct allocator *allocator, struct stream_set *set, uint64_t bytes)
 {
-	uint64_t new_bytes = segment_bytes(allocator, bytes);
+	uint64_t new_bytes = allocator_segment_bytes(&allocator->options.settings, bytes);
 	struct segment *segment;
 
 	if (allocator->cap_bytes != UINT64_MAX &&

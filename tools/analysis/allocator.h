@@ -95,6 +95,9 @@ const struct allocator_stats *allocator_stats(const struct allocator *allocator)
 /* What a request of `bytes` is rounded up to (rules 1 and 2). */
 uint64_t allocator_round(const struct settings *settings, uint64_t bytes);
 
+/* How large an ordinary segment for a rounded request is (rule 4). */
+uint64_t allocator_segment_bytes(const struct settings *settings, uint64_t bytes);
+
 /* Calls see for each segment, or each mapped range of an expandable one, by address. */
 struct allocator_segment {
 	uint64_t address, bytes, stream, pool;

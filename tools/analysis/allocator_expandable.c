@@ -22,8 +22,7 @@ static bool has_room(const struct allocator_block *block, uint64_t bytes)
 	return room >= bytes;
 }
 
-/* Rule 16: the lowest place of the stream, or a new range of addresses; NULL when none is that
- * long. */
+/* Rule 16: the lowest place of the stream, or a new range of addresses, which may be too short. */
 static struct allocator_block *find_place(
 	struct allocator *allocator, struct stream_set *set, uint64_t bytes)
 {
@@ -41,8 +40,6 @@ static struct allocator_block *find_place(
 			return block;
 	}
 	range_bytes = round_up(device_bytes + device_bytes / 8, page_bytes);
-	if (bytes > range_bytes)
-		return NULL;
 	segment = segment_new(allocator, set, range_bytes, page_bytes);
 	if (!segment)
 		return NULL;
@@ -85,6 +82,9 @@ struct allocator_block *expandable_get(
 	while (block->bytes < bytes) {
 		struct allocator_block *next = block->next;
 
+		/* The range is too short: more than the device has. */
+		if (!next)
+			return NULL;
 		if (!map(allocator, next, least(next->bytes, bytes - block->bytes)))
 			return NULL;
 		block = next;

@@ -50,6 +50,7 @@ struct whatif_recording {
 	torch_version version; /* 0 unknown */
 	uint64_t device_bytes; /* 0 unknown */
 	uint64_t cap_bytes;    /* reserved bytes that PyTorch was held to, 0 none */
+	uint64_t driver_bytes; /* the most that the driver would have given it, 0 unknown */
 
 	/* By whatif_check: */
 	size_t n_unsure; /* blocks that may be larger than their requests */

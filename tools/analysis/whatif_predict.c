@@ -14,13 +14,20 @@
 static struct allocator_options options_for(const struct whatif_recording *recording,
 	const struct settings *settings, enum allocator_addresses addresses)
 {
-	return (struct allocator_options){
+	struct allocator_options options = {
 		.settings = *settings,
 		.version = recording->version,
 		.device_bytes = recording->device_bytes,
 		.cap_bytes = recording->cap_bytes,
+		.capacity_bytes = recording->driver_bytes,
 		.addresses = addresses,
 	};
+
+	/* A capacity that is tried stands for a smaller device: that is no memory fraction, without
+	 * which nothing is collected (rule 13). */
+	if (settings->memory_fraction >= 1 && !recording->cap_bytes)
+		options.settings.collection_threshold = 0;
+	return options;
 }
 
 static bool serves_all(const struct whatif_recording *recording,
@@ -35,8 +42,9 @@ static bool serves_all(const struct whatif_recording *recording,
 }
 
 /* The least cap under which nothing is refused, and above it the last that was seen to refuse
- * something: near the limit more memory can be worse. */
-static void find_needed(const struct whatif_recording *recording, struct allocator_options options,
+ * something: near the limit more memory can be worse. False: the driver would have refused first.
+ */
+static bool find_needed(const struct whatif_recording *recording, struct allocator_options options,
 	enum whatif_sizes sizes, const struct allocator_stats *free_run,
 	struct whatif_value *needed, size_t *refused_step)
 {
@@ -48,8 +56,11 @@ static void find_needed(const struct whatif_recording *recording, struct allocat
 	low -= low > 0;
 	for (options.cap_bytes = high * STEP_BYTES;
 		!serves_all(recording, &options, sizes, refused_step);
-		options.cap_bytes = high * STEP_BYTES)
+		options.cap_bytes = high * STEP_BYTES) {
+		if (options.capacity_bytes && options.cap_bytes > options.capacity_bytes)
+			return false;
 		low = high++;
+	}
 	while (high - low > 1) {
 		uint64_t middle = low + (high - low) / 2;
 
@@ -69,6 +80,7 @@ static void find_needed(const struct whatif_recording *recording, struct allocat
 		if (!serves_all(recording, &options, sizes, NULL))
 			needed->high = options.cap_bytes + STEP_BYTES;
 	}
+	return true;
 }
 
 static void widen(struct whatif_value *value, const struct whatif_value *with)
@@ -129,6 +141,8 @@ static bool replay_variants(const struct whatif_recording *recording,
 			prediction->n_device_allocs = (struct whatif_value){stats->n_device_allocs,
 				stats->n_device_allocs, stats->n_device_allocs};
 		}
+		prediction->why |= result.is_refused ? WHATIF_WHY_REFUSED : 0;
+		prediction->why |= result.has_passed ? WHATIF_WHY_PASSED : 0;
 		widen_to(&prediction->peak_reserved, stats->peak_reserved_bytes);
 		widen_to(&prediction->n_device_allocs, stats->n_device_allocs);
 		if (!is_same(stats, &first->stats)) {
@@ -192,9 +206,13 @@ static void predict_needed(const struct whatif_recording *recording,
 
 		if (variants[i].sizes == WHATIF_RECORDED && !recording->n_unsure)
 			continue;
-		find_needed(recording,
-			options_for(recording, &prediction->settings, variants[i].addresses),
-			variants[i].sizes, stats, &needed, i ? NULL : &prediction->needed_step);
+		if (!find_needed(recording,
+			    options_for(recording, &prediction->settings, variants[i].addresses),
+			    variants[i].sizes, stats, &needed,
+			    i ? NULL : &prediction->needed_step)) {
+			prediction->needed_step = SIZE_MAX;
+			return;
+		}
 		if (!i)
 			prediction->needed = needed;
 		widen(&prediction->needed, &needed);
@@ -216,14 +234,12 @@ void whatif_predict(const struct whatif_recording *recording, const struct setti
 		return;
 	}
 	agree = replay_variants(recording, prediction, &first);
-	prediction->why |= first.is_refused ? WHATIF_WHY_REFUSED : 0;
-	prediction->why |= first.has_passed ? WHATIF_WHY_PASSED : 0;
 	if (settings->backend == SETTINGS_ASYNC) {
 		predict_async(&first.stats, prediction);
 		return;
 	}
 	classify(recording, agree, prediction);
-	if (!first.is_refused)
+	if (!(prediction->why & WHATIF_WHY_REFUSED))
 		predict_needed(recording, &first.stats, prediction);
 	if (capacity_bytes)
 		predict_capacity(recording, capacity_bytes, prediction);

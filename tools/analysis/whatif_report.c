@@ -1,0 +1,166 @@
+#include "analysis/whatif_report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/order.h"
+#include "model/memory.h"
+#include "model/progress.h"
+
+#define MAX_TEXT 512u
+
+/* What users try. Those that the version does not know, or that change nothing, are left out. */
+static const char *const common_settings[] = {
+	"expandable_segments=True",
+	"expandable_segments=False",
+	"max_split_size_mb=32",
+	"max_split_size_mb=128",
+	"max_split_size_mb=512",
+	"roundup_power2_divisions=4",
+	"roundup_power2_divisions=8",
+	"large_segment_size_mb=64",
+	"garbage_collection_threshold=0.6",
+	"garbage_collection_threshold=0.8",
+};
+
+#define N_COMMON (sizeof(common_settings) / sizeof(*common_settings))
+
+/* The recorded run as the model did it: what differs from the trace is in no step. */
+static void compare_totals(struct whatif_report *report)
+{
+	const struct whatif_built *built = &report->built;
+	const struct allocator_stats *stats = &report->check.result.stats;
+
+	if (stats->peak_reserved_bytes != built->peak_reserved_bytes ||
+		(!built->recording.settings.expandable &&
+			stats->n_device_frees != built->n_device_frees))
+		report->check.is_equal = false;
+}
+
+static struct whatif_row *add_row(struct whatif_report *report, const char *label)
+{
+	struct whatif_row *row = &report->rows[report->n_rows++];
+
+	snprintf(row->label, sizeof(row->label), "%s", label);
+	return row;
+}
+
+/* What is said of garbage collection without a memory fraction does not hold where the program set
+ * one. */
+static bool parse(const struct whatif_report *report, struct whatif_row *row, const char *text,
+	struct settings *settings)
+{
+	const struct whatif_recording *recording = &report->built.recording;
+
+	*settings = recording->settings;
+	row->is_legal = settings_apply(
+		settings, text, recording->version, row->problem, sizeof(row->problem));
+	if (row->is_legal && recording->cap_bytes && settings->collection_threshold > 0)
+		*row->problem = 0;
+	return row->is_legal;
+}
+
+static void predict(
+	struct whatif_report *report, struct whatif_row *row, const struct settings *settings)
+{
+	whatif_predict(
+		&report->built.recording, settings, report->capacity_bytes, &row->prediction);
+}
+
+static void try_together(struct whatif_report *report, const struct whatif_request *request)
+{
+	char text[MAX_TEXT] = "";
+	struct settings settings;
+	struct whatif_row *row;
+	size_t used = 0;
+
+	for (size_t i = 0; i < request->n_settings && used < sizeof(text); i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i ? "," : "",
+			request->settings[i]);
+	row = add_row(report, text);
+	if (parse(report, row, text, &settings))
+		predict(report, row, &settings);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct whatif_prediction *x = &((const struct whatif_row *)a)->prediction;
+	const struct whatif_prediction *y = &((const struct whatif_row *)b)->prediction;
+	int order = (int)y->has_needed - (int)x->has_needed;
+
+	if (!order)
+		order = order_of(x->needed.value, y->needed.value);
+	if (!order)
+		order = order_of(x->peak_reserved.value, y->peak_reserved.value);
+	return order ? order
+		     : strcmp(((const struct whatif_row *)a)->label,
+			       ((const struct whatif_row *)b)->label);
+}
+
+static bool is_same(const struct settings *a, const struct settings *b)
+{
+	return a->max_split_bytes == b->max_split_bytes &&
+	       a->max_non_split_rounding_bytes == b->max_non_split_rounding_bytes &&
+	       a->large_segment_bytes == b->large_segment_bytes &&
+	       !memcmp(a->divisions, b->divisions, sizeof(a->divisions)) &&
+	       !(a->collection_threshold < b->collection_threshold) &&
+	       !(a->collection_threshold > b->collection_threshold) &&
+	       a->expandable == b->expandable;
+}
+
+static void sweep(struct whatif_report *report, const char *path)
+{
+	const struct settings *recorded = &report->built.recording.settings;
+	struct progress progress = progress_start();
+	size_t first = report->n_rows;
+
+	for (size_t i = 0; i < N_COMMON; i++) {
+		struct whatif_row *row = add_row(report, common_settings[i]);
+		struct settings settings;
+
+		progress_step(&progress, "trying settings on", path, i, N_COMMON);
+		if (!parse(report, row, common_settings[i], &settings) || *row->problem ||
+			is_same(&settings, recorded))
+			memset(&report->rows[--report->n_rows], 0, sizeof(*row));
+		else
+			predict(report, row, &settings);
+	}
+	progress_end(&progress);
+	qsort(report->rows + first, report->n_rows - first, sizeof(*report->rows), compare_rows);
+}
+
+int whatif_report_make(struct whatif_report *report, struct replay *replay,
+	const struct whatif_request *request)
+{
+	struct whatif_recording *recording = &report->built.recording;
+	int error;
+
+	*report = (struct whatif_report){
+		.capacity_bytes = request->capacity_bytes,
+		.is_sweep = request->sweep,
+		.has_together = request->n_settings,
+	};
+	error = whatif_build(&report->built, replay, request->device);
+	if (error || report->built.refusal)
+		return error;
+	whatif_check(recording, &report->check);
+	compare_totals(report);
+	if (!report->check.is_equal)
+		return 0;
+	report->rows = memory_new(N_COMMON + 2, sizeof(*report->rows));
+	add_row(report, "as recorded")->is_legal = true;
+	predict(report, &report->rows[0], &recording->settings);
+	if (request->n_settings)
+		try_together(report, request);
+	if (request->sweep)
+		sweep(report, replay->path);
+	return 0;
+}
+
+void whatif_report_release(struct whatif_report *report)
+{
+	whatif_built_release(&report->built);
+	free(report->rows);
+	*report = (struct whatif_report){0};
+}

@@ -1,0 +1,23 @@
+/* What-if: tables and sentences for people, and the same as JSON. */
+#ifndef VRAMTRACE_OUTPUT_WHATIF_TEXT_H
+#define VRAMTRACE_OUTPUT_WHATIF_TEXT_H
+
+#include "analysis/whatif_report.h"
+#include "output/stack.h"
+#include "output/style.h"
+
+void whatif_text(const struct style *style, const struct stack_source *source,
+	const struct whatif_report *report);
+
+/* One document: "recording", "self_check", "capacity_bytes", "predictions". */
+void whatif_json(
+	FILE *out, const struct stack_source *source, const struct whatif_report *report);
+
+/* "exact", "about", "range", "lower_bound", "no_answer". */
+const char *whatif_class_name(enum whatif_class class);
+
+/* The i-th bit of `why`, in words, with what is known of how much; "" when it is not set. */
+#define WHATIF_N_WHYS 7u
+const char *whatif_why_name(unsigned int why, unsigned int i);
+
+#endif
