@@ -48,7 +48,7 @@ enum {
 	OPTION_HIDE = 1 << 14,	 /* --hide-paths */
 	OPTION_PACKED = 1 << 15, /* -o FILE: the packed trace, or a folder for several */
 	OPTION_FORCE = 1 << 16,
-	OPTION_PACK = 1 << 17, /* of run: pack what was recorded */
+	OPTION_PACK = 1 << 17,	 /* of run: pack what was recorded */
 	OPTION_WHATIF = 1 << 18, /* --set, --sweep, --capacity */
 };
 

@@ -41,8 +41,8 @@ int cmd_whatif(const struct options *options)
 		input_complain(input.traces[0].replay->path, error);
 	out = error ? NULL : output_open(options);
 	if (out) {
-		source = (struct stack_source){input.traces[0].replay->model,
-			input.traces[0].symbols, options->show};
+		source = (struct stack_source){
+			input.traces[0].replay->model, input.traces[0].symbols, options->show};
 		put(out, options, &source, &report);
 		status = output_close(out, options);
 	} else {

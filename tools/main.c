@@ -53,7 +53,8 @@ static const struct cmd commands[] = {
 		OPTION_WHATIF | OPTION_DEVICE | OPTION_STACKS | OPTION_HIDE | OPTION_JSON |
 			OPTION_OUTPUT | OPTION_ASCII,
 		"TRACE",
-		"What PyTorch's allocator would have taken for this recording under other settings.",
+		"What PyTorch's allocator would have taken for this recording under other "
+		"settings.",
 		"vramtrace whatif --set expandable_segments=True --capacity 20G train.vt"},
 	{"timeline", cmd_timeline, NEED_ONE_TRACE,
 		OPTION_CSV | OPTION_POINTS | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII, "TRACE",

@@ -3,7 +3,9 @@
  * modules. What it leaves alive, and all that the allocator knows of it, goes into the ledger.
  *
  *   torch_random LEDGER [--ops N] [--threads N] [--devices N] [--seed N] [--stop N] [--capture]
- *                [--limit MIB] [--plugin FILE] [--noise]
+ *                [--limit MIB] [--plugin FILE] [--noise] [--plain]
+ *
+ * --plain: every block is of one stream, and no request is larger than the device.
  *
  * With one thread, a run with --stop N does the first N operations of the run without it.
  */
@@ -25,7 +27,7 @@
 static struct {
 	const char *ledger, *plugin;
 	unsigned long ops, threads, devices, seed, stop, limit_mib;
-	bool capture, noise;
+	bool capture, noise, plain;
 } args = {.plugin = "libc10_cuda.so", .ops = 20000, .threads = 1, .devices = 1, .seed = 1};
 
 static struct {
@@ -169,7 +171,7 @@ static void rare(struct worker *worker)
 			torch.empty_cache();
 		break;
 	case 1:
-		if (!worker->capturing)
+		if (!worker->capturing && !args.plain)
 			obtain(worker, 40000 * MIB);
 		break;
 	case 2:
@@ -218,7 +220,7 @@ static void step(struct worker *worker)
 	else if (worker->n_live && (worker->n_live == MAX_LIVE || pick < 480)) {
 		unsigned int i = (unsigned int)below(worker, worker->n_live);
 
-		if (below(worker, 16) == 0)
+		if (below(worker, 16) == 0 && !args.plain)
 			use_elsewhere(worker, worker->live[i]);
 		give_back(worker, i);
 	} else {
@@ -261,6 +263,8 @@ static void parse(int argc, char **argv)
 			args.capture = true;
 		if (argv[i] && !strcmp(argv[i], "--noise"))
 			args.noise = true;
+		if (argv[i] && !strcmp(argv[i], "--plain"))
+			args.plain = true;
 		if (argv[i] && !strcmp(argv[i], "--plugin") && argv[i + 1])
 			args.plugin = argv[++i];
 	}

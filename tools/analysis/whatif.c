@@ -21,7 +21,12 @@ struct replay {
 
 static uint64_t asked_bytes(const struct replay *replay, const struct whatif_step *step)
 {
-	return replay->sizes == WHATIF_LIKELY ? step->likely_bytes : step->bytes;
+	if (replay->sizes == WHATIF_LIKELY)
+		return step->likely_bytes;
+	if (replay->sizes == WHATIF_RECORDED || !step->is_unsure)
+		return step->bytes;
+	/* It came from the large pool. */
+	return step->bytes > 2 * SMALL_BYTES ? step->bytes - SMALL_BYTES : SMALL_BYTES + 1;
 }
 
 /* False when the step ends the replay. */
@@ -195,12 +200,12 @@ static uint64_t likely_bytes(
 	return recording->steps[step].bytes;
 }
 
-static void repair_sizes(struct whatif_recording *recording, const bool *is_unsure)
+static void repair_sizes(struct whatif_recording *recording)
 {
 	struct known *all = NULL, *known, *next;
 
 	for (size_t i = 0; i < recording->n_steps; i++) {
-		if (recording->steps[i].kind != WHATIF_GET || is_unsure[i])
+		if (recording->steps[i].kind != WHATIF_GET || recording->steps[i].is_unsure)
 			continue;
 		known = known_of(&all, recording->steps[i].stack_id, true);
 		known->steps = memory_grow(
@@ -208,7 +213,7 @@ static void repair_sizes(struct whatif_recording *recording, const bool *is_unsu
 		known->steps[known->n_steps++] = i;
 	}
 	for (size_t i = 0; i < recording->n_steps; i++)
-		if (is_unsure[i])
+		if (recording->steps[i].is_unsure)
 			recording->steps[i].likely_bytes = likely_bytes(
 				recording, known_of(&all, recording->steps[i].stack_id, false), i);
 	HASH_ITER(hh, all, known, next)
@@ -226,14 +231,14 @@ static void note_difference(struct whatif_check *check, size_t step)
 }
 
 /* Looks at a block right after it was got. */
-static void compare(struct replay *replay, size_t i, struct whatif_check *check, bool *is_unsure)
+static void compare(struct replay *replay, size_t i, struct whatif_check *check)
 {
-	const struct whatif_step *step = &replay->recording->steps[i];
+	struct whatif_step *step = &replay->recording->steps[i];
 	const struct allocator_block *block = replay->slots[step->block].block;
 
 	check->n_gets++;
-	*is_unsure = block->bytes > SMALL_BYTES && !allocator_has_split(replay->allocator) &&
-		     !replay->recording->settings.expandable;
+	step->is_unsure = block->bytes > SMALL_BYTES && !allocator_has_split(replay->allocator) &&
+			  !replay->recording->settings.expandable;
 	if (block->address == step->address && block->bytes == step->bytes)
 		check->n_addresses++;
 	else
@@ -242,7 +247,6 @@ static void compare(struct replay *replay, size_t i, struct whatif_check *check,
 
 void whatif_check(struct whatif_recording *recording, struct whatif_check *check)
 {
-	bool *is_unsure = memory_new(recording->n_steps + 1, sizeof(*is_unsure));
 	struct driver driver = {.recording = recording};
 	struct allocator_options options = {
 		.settings = recording->settings,
@@ -265,14 +269,15 @@ void whatif_check(struct whatif_recording *recording, struct whatif_check *check
 		struct whatif_step *step = &recording->steps[i];
 
 		step->likely_bytes = step->bytes;
+		step->is_unsure = false;
 		recording->n_pending += step->kind == WHATIF_PUT_PENDING;
 		if (!apply(&replay, step)) {
 			note_difference(check, i);
 			break;
 		}
 		if (step->kind == WHATIF_GET) {
-			compare(&replay, i, check, &is_unsure[i]);
-			recording->n_unsure += is_unsure[i];
+			compare(&replay, i, check);
+			recording->n_unsure += step->is_unsure;
 		}
 	}
 	recording->n_gets = check->n_gets;
@@ -282,6 +287,5 @@ void whatif_check(struct whatif_recording *recording, struct whatif_check *check
 	check->is_equal = check->first_different == SIZE_MAX && !driver.n_different &&
 			  driver.n_taken == recording->n_answers;
 	replay_end(&replay);
-	repair_sizes(recording, is_unsure);
-	free(is_unsure);
+	repair_sizes(recording);
 }

@@ -26,6 +26,7 @@ struct whatif_step {
 	uint32_t block;	       /* GET, PUT, READY: number of the block */
 	uint64_t bytes;	       /* GET: as recorded; REFUSED: asked for */
 	uint64_t likely_bytes; /* GET: what was asked for, as far as can be told; else as bytes */
+	bool is_unsure;	       /* GET, by whatif_check: less may have been asked for, by 1 MiB */
 	uint64_t address;      /* GET: as recorded */
 	uint64_t stream, pool;
 	uint64_t stack_id;
@@ -76,7 +77,7 @@ struct whatif_check {
 };
 
 /* Which size is asked for in a replay, where the recording cannot tell. */
-enum whatif_sizes { WHATIF_RECORDED, WHATIF_LIKELY };
+enum whatif_sizes { WHATIF_RECORDED, WHATIF_LIKELY, WHATIF_LEAST };
 
 /* Replays the recording under its own settings. Fills in likely_bytes and the counts of unsure and
  * pending blocks. */

@@ -40,8 +40,8 @@ static void add_region(
 	region = memory_new(1, sizeof(*region));
 	region->bytes = bytes;
 	region->is_range = is_range;
-	region->entry = add_entry(
-		driver, is_range ? ALLOCATOR_RANGE : ALLOCATOR_SEGMENT, bytes, address);
+	region->entry =
+		add_entry(driver, is_range ? ALLOCATOR_RANGE : ALLOCATOR_SEGMENT, bytes, address);
 	tree_insert(&driver->regions, &region->node, address);
 }
 
@@ -52,8 +52,8 @@ struct whatif_region *whatif_driver_find(const struct whatif_driver *driver, uin
 	return region && address - region->node.key < region->bytes ? region : NULL;
 }
 
-static void apply_refused(struct whatif_driver *driver, enum allocator_request request,
-	uint64_t bytes, uint32_t tid)
+static void apply_refused(
+	struct whatif_driver *driver, enum allocator_request request, uint64_t bytes, uint32_t tid)
 {
 	size_t entry = add_entry(driver, request, bytes, 0);
 
@@ -95,6 +95,10 @@ static void apply_map(struct whatif_driver *driver, const struct vt_rec_map *giv
 static void apply_reserve(
 	struct whatif_driver *driver, const struct vt_rec_reserve *given, uint32_t tid)
 {
+	if (given->result) {
+		apply_refused(driver, ALLOCATOR_RANGE, given->bytes, tid);
+		return;
+	}
 	driver->last_range = driver->n_entries;
 	driver->last_range_tid = tid;
 	add_region(driver, given->address, given->bytes, true);
@@ -128,8 +132,7 @@ void whatif_driver_observe(struct whatif_driver *driver, const struct vt_record 
 		apply_failure(driver, &record->failure, record->tid);
 		break;
 	case VT_REC_reserve:
-		if (!record->reserve.result)
-			apply_reserve(driver, &record->reserve, record->tid);
+		apply_reserve(driver, &record->reserve, record->tid);
 		break;
 	case VT_REC_unreserve:
 		region = region_at(driver, record->unreserve.address);

@@ -70,17 +70,17 @@ struct whatif_pools {
 		uint32_t tid;
 		bool begun;	/* capture_begin was called, capture_end not yet */
 		bool capturing; /* and the driver began: what PyTorch wants before is ordinary */
-	} *graphs;
+	} * graphs;
 	size_t n_graphs, graphs_room;
 	struct whatif_pool {
 		uint64_t first, second; /* 0 and 0: not named */
-	} *pools;
+	} * pools;
 	size_t n_pools, pools_room;
 };
 
 /* Takes in a record graph_pool or capture. Returns how many steps it wrote, at most 2. */
-size_t whatif_pools_observe(struct whatif_pools *pools, const struct vt_record *record,
-	struct whatif_step steps[2]);
+size_t whatif_pools_observe(
+	struct whatif_pools *pools, const struct vt_record *record, struct whatif_step steps[2]);
 
 /* The pool of the capture on this stream, 0: none. is_captured: the memory is known to be of a
  * capture, perhaps on a stream that joined it. */

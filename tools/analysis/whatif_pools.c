@@ -28,8 +28,7 @@ static uint64_t pool_of(struct whatif_pools *pools, uint64_t first, uint64_t sec
 	return new_pool(pools, first, second);
 }
 
-static void begin(
-	struct whatif_pools *pools, const struct vt_rec_graph_pool *given, uint32_t tid)
+static void begin(struct whatif_pools *pools, const struct vt_rec_graph_pool *given, uint32_t tid)
 {
 	struct whatif_graph *graph = find_graph(pools, given->object);
 
@@ -92,8 +91,8 @@ static size_t let_go(
 	return n;
 }
 
-size_t whatif_pools_observe(struct whatif_pools *pools, const struct vt_record *record,
-	struct whatif_step steps[2])
+size_t whatif_pools_observe(
+	struct whatif_pools *pools, const struct vt_record *record, struct whatif_step steps[2])
 {
 	const struct vt_rec_graph_pool *given = &record->graph_pool;
 	struct whatif_graph *graph;

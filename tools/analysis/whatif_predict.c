@@ -108,6 +108,7 @@ static const struct variant variants[] = {
 	{WHATIF_LIKELY, ALLOCATOR_ARENA},
 	{WHATIF_LIKELY, ALLOCATOR_UP},
 	{WHATIF_RECORDED, ALLOCATOR_DOWN},
+	{WHATIF_LEAST, ALLOCATOR_DOWN},
 };
 
 #define N_VARIANTS (sizeof(variants) / sizeof(*variants))
@@ -116,6 +117,20 @@ static bool is_same(const struct allocator_stats *a, const struct allocator_stat
 {
 	return a->peak_reserved_bytes == b->peak_reserved_bytes &&
 	       a->n_device_allocs == b->n_device_allocs;
+}
+
+/* Sizes that are all too small say only how much may depend on them: less than 1 % is agreement. */
+static bool agrees(enum whatif_sizes sizes, const struct allocator_stats *stats,
+	const struct allocator_stats *first)
+{
+	uint64_t a = stats->peak_reserved_bytes, b = first->peak_reserved_bytes;
+
+	return sizes == WHATIF_LEAST ? (a > b ? a - b : b - a) <= b / 100 : is_same(stats, first);
+}
+
+static bool is_needed(const struct whatif_recording *recording, const struct variant *variant)
+{
+	return variant->sizes == WHATIF_LIKELY || recording->n_unsure;
 }
 
 /* Which doubts the variants show; fills in the values without a limit on capacity. */
@@ -130,7 +145,7 @@ static bool replay_variants(const struct whatif_recording *recording,
 		struct whatif_result result;
 		const struct allocator_stats *stats = &result.stats;
 
-		if (variants[i].sizes == WHATIF_RECORDED && !recording->n_unsure)
+		if (!is_needed(recording, &variants[i]))
 			continue;
 		whatif_replay(recording, &options, variants[i].sizes, &result);
 		if (!i) {
@@ -143,16 +158,31 @@ static bool replay_variants(const struct whatif_recording *recording,
 		}
 		prediction->why |= result.is_refused ? WHATIF_WHY_REFUSED : 0;
 		prediction->why |= result.has_passed ? WHATIF_WHY_PASSED : 0;
+		if (agrees(variants[i].sizes, stats, &first->stats))
+			continue;
+		agree = false;
 		widen_to(&prediction->peak_reserved, stats->peak_reserved_bytes);
 		widen_to(&prediction->n_device_allocs, stats->n_device_allocs);
-		if (!is_same(stats, &first->stats)) {
-			agree = false;
-			prediction->why |= variants[i].sizes == WHATIF_RECORDED
-						   ? WHATIF_WHY_SIZES
-						   : WHATIF_WHY_ADDRESSES;
-		}
+		prediction->why |= variants[i].sizes == WHATIF_LIKELY ? WHATIF_WHY_ADDRESSES
+								      : WHATIF_WHY_SIZES;
 	}
 	return agree;
+}
+
+/* A size that is a little off can cost or save a segment, which in a small run is more than 1 %.
+ * The range is that much wider then. */
+static bool is_coarse(
+	const struct whatif_recording *recording, struct whatif_prediction *prediction)
+{
+	uint64_t segment_bytes = prediction->settings.large_segment_bytes;
+	uint64_t peak_bytes = prediction->peak_reserved.value;
+
+	if (!recording->n_unsure || segment_bytes <= peak_bytes / 100)
+		return false;
+	widen_to(&prediction->peak_reserved, peak_bytes + segment_bytes);
+	widen_to(&prediction->peak_reserved,
+		peak_bytes > segment_bytes ? peak_bytes - segment_bytes : 0);
+	return true;
 }
 
 static void classify(
@@ -163,6 +193,8 @@ static void classify(
 	prediction->why |= recording->version != VALIDATED_VERSION ? WHATIF_WHY_VERSION : 0;
 	if (prediction->why & (WHATIF_WHY_REFUSED | WHATIF_WHY_PASSED))
 		prediction->class = WHATIF_LOWER_BOUND;
+	else if (agree && is_coarse(recording, prediction))
+		prediction->class = WHATIF_RANGE;
 	else if (!agree || recording->n_pending)
 		prediction->class = WHATIF_RANGE;
 	else
@@ -204,7 +236,7 @@ static void predict_needed(const struct whatif_recording *recording,
 	for (size_t i = 0; i < N_VARIANTS; i++) {
 		struct whatif_value needed;
 
-		if (variants[i].sizes == WHATIF_RECORDED && !recording->n_unsure)
+		if (!is_needed(recording, &variants[i]) || variants[i].sizes == WHATIF_LEAST)
 			continue;
 		if (!find_needed(recording,
 			    options_for(recording, &prediction->settings, variants[i].addresses),

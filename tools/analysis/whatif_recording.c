@@ -157,10 +157,10 @@ static void apply_alloc(struct builder *builder, const struct model_allocator *a
 	builder->streams_missing |= region->is_torch && !region->stream_known;
 	note_ready(builder, allocator);
 	if (whatif_driver_use(&builder->driver, region))
-		new_bytes = region->is_range ? allocator_segment_bytes(
-						       &builder->built->recording.settings,
-						       given->bytes)
-					     : region->bytes;
+		new_bytes = region->is_range
+				    ? allocator_segment_bytes(
+					      &builder->built->recording.settings, given->bytes)
+				    : region->bytes;
 	begin_report(builder, record->tid, new_bytes);
 	step = add_step(builder, WHATIF_GET);
 	step->block = (uint32_t)builder->built->recording.n_blocks++;
@@ -206,8 +206,8 @@ static void apply_refused(struct builder *builder, const struct model_allocator 
 	const struct vt_record *record)
 {
 	const struct vt_rec_block_failure *given = &record->block_failure;
-	uint64_t new_bytes = allocator_segment_bytes(
-		&builder->built->recording.settings, given->bytes);
+	uint64_t new_bytes =
+		allocator_segment_bytes(&builder->built->recording.settings, given->bytes);
 	struct whatif_step *step;
 
 	if (!has_open(builder, record->tid) &&
@@ -234,8 +234,8 @@ static void apply_stream(struct builder *builder, const struct vt_rec_block_stre
 		return;
 	region->stream_known = true;
 	region->stream = (uint64_t)given->stream;
-	region->pool = whatif_pools_on(
-		&builder->pools, given->stream, given->flags & VT_STREAM_CAPTURED);
+	region->pool =
+		whatif_pools_on(&builder->pools, given->stream, given->flags & VT_STREAM_CAPTURED);
 	while (last > built->steps && last->kind != WHATIF_GET)
 		last--;
 	if (last->address == given->address) {
@@ -370,8 +370,8 @@ static void builder_release(struct builder *builder)
 	free(builder->ready);
 }
 
-static void __attribute__((format(printf, 3, 4))) refuse(
-	struct whatif_built *built, enum whatif_refusal refusal, const char *format, ...)
+static void __attribute__((format(printf, 3, 4)))
+refuse(struct whatif_built *built, enum whatif_refusal refusal, const char *format, ...)
 {
 	va_list arguments;
 
@@ -415,8 +415,8 @@ static bool read_settings(struct whatif_built *built, const struct model *model)
 	return true;
 }
 
-static const struct model_allocator *find_allocator(struct whatif_built *built,
-	const struct model *model, int device)
+static const struct model_allocator *find_allocator(
+	struct whatif_built *built, const struct model *model, int device)
 {
 	const struct model_allocator *found = NULL;
 
@@ -484,7 +484,7 @@ static int pass(struct whatif_built *built, struct replay *replay, uint64_t allo
 		.cap_bytes = recording->cap_bytes ? recording->cap_bytes
 			     : settings->memory_fraction < 1
 				     ? (uint64_t)(settings->memory_fraction *
-					       (double)recording->device_bytes)
+						  (double)recording->device_bytes)
 				     : UINT64_MAX,
 		.driver.device = built->device,
 		.guess_bytes = UINT64_MAX,

@@ -130,8 +130,8 @@ static void sweep(struct whatif_report *report, const char *path)
 	qsort(report->rows + first, report->n_rows - first, sizeof(*report->rows), compare_rows);
 }
 
-int whatif_report_make(struct whatif_report *report, struct replay *replay,
-	const struct whatif_request *request)
+int whatif_report_make(
+	struct whatif_report *report, struct replay *replay, const struct whatif_request *request)
 {
 	struct whatif_recording *recording = &report->built.recording;
 	int error;

@@ -5,8 +5,8 @@
 #include "analysis/whatif_recording.h"
 
 struct whatif_request {
-	int device; /* ordinal, -1: the first one with blocks of PyTorch */
-	uint64_t capacity_bytes; /* 0: none given */
+	int device;		     /* ordinal, -1: the first one with blocks of PyTorch */
+	uint64_t capacity_bytes;     /* 0: none given */
 	const char *const *settings; /* "KEY=VALUE", tried together */
 	size_t n_settings;
 	bool sweep; /* each of the common settings as well */
@@ -16,7 +16,7 @@ struct whatif_request {
 struct whatif_row {
 	char label[256];
 	char problem[160]; /* why PyTorch would not take them, or what of them does nothing; "" */
-	bool is_legal; /* else there is no prediction */
+	bool is_legal;	   /* else there is no prediction */
 	struct whatif_prediction prediction;
 };
 
@@ -32,8 +32,8 @@ struct whatif_report {
 };
 
 /* Makes passes over the trace, as whatif_build does. Returns 0 or VT_E_*. */
-int whatif_report_make(struct whatif_report *report, struct replay *replay,
-	const struct whatif_request *request);
+int whatif_report_make(
+	struct whatif_report *report, struct replay *replay, const struct whatif_request *request);
 void whatif_report_release(struct whatif_report *report);
 
 #endif

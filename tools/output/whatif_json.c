@@ -30,8 +30,8 @@ static void put_step(struct json *json, const char *key, const struct stack_sour
 static void put_prediction(struct json *json, const struct stack_source *source,
 	const struct whatif_report *report, const struct whatif_prediction *prediction)
 {
-	bool has_counts = prediction->class != WHATIF_NO_ANSWER &&
-			  !(prediction->why & WHATIF_WHY_BACKEND);
+	bool has_counts =
+		prediction->class != WHATIF_NO_ANSWER && !(prediction->why & WHATIF_WHY_BACKEND);
 
 	json_string(json, "class", whatif_class_name(prediction->class));
 	json_open(json, "reasons", '[');
@@ -89,8 +89,7 @@ static void put_recording(struct json *json, const struct whatif_report *report)
 	json_bool(json, "streams_known", built->streams_known);
 	json_bool(json, "user_pools", built->has_user_pools);
 	json_number(json, "peak_reserved_bytes", built->peak_reserved_bytes);
-	json_number_or_null(
-		json, "limit_bytes", recording->cap_bytes != 0, recording->cap_bytes);
+	json_number_or_null(json, "limit_bytes", recording->cap_bytes != 0, recording->cap_bytes);
 	json_close(json, '}');
 }
 

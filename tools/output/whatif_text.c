@@ -75,8 +75,8 @@ static void put_recording(const struct style *style, const struct whatif_report 
 			LABEL_WIDTH, "");
 }
 
-static void put_check(
-	const struct style *style, const struct stack_source *source, const struct whatif_report *report)
+static void put_check(const struct style *style, const struct stack_source *source,
+	const struct whatif_report *report)
 {
 	const struct whatif_check *check = &report->check;
 	const struct whatif_recording *recording = &report->built.recording;
@@ -90,7 +90,8 @@ static void put_check(
 		format_count(check->n_gets).text);
 	if (check->is_equal)
 		return;
-	fprintf(style->out, "%-*sreserved at most %" PRIu64 " bytes, in the recording %" PRIu64 "\n",
+	fprintf(style->out,
+		"%-*sreserved at most %" PRIu64 " bytes, in the recording %" PRIu64 "\n",
 		LABEL_WIDTH, "", check->result.stats.peak_reserved_bytes,
 		report->built.peak_reserved_bytes);
 	if (check->first_different != SIZE_MAX) {
@@ -158,8 +159,8 @@ static void write_fits(char cell[N_CELL], const struct whatif_prediction *predic
 			line_plural(prediction->n_retries, "retry", "retries"));
 }
 
-static void put_cells(const struct style *style, const char *label, const char *recorded,
-	const char *predicted)
+static void put_cells(
+	const struct style *style, const char *label, const char *recorded, const char *predicted)
 {
 	put_label(style, label);
 	if (predicted)
@@ -169,8 +170,8 @@ static void put_cells(const struct style *style, const char *label, const char *
 }
 
 /* The recording's own peak and count are no prediction. */
-static void put_table(const struct style *style, const struct whatif_report *report,
-	const struct whatif_row *row)
+static void put_table(
+	const struct style *style, const struct whatif_report *report, const struct whatif_row *row)
 {
 	const struct allocator_stats *stats = &report->check.result.stats;
 	const struct whatif_row *own = &report->rows[0];
@@ -231,8 +232,8 @@ static void put_whys(const struct style *style, const struct whatif_report *repo
 	}
 }
 
-static void put_served(const struct style *style, const struct whatif_report *report,
-	const struct whatif_row *row)
+static void put_served(
+	const struct style *style, const struct whatif_report *report, const struct whatif_row *row)
 {
 	const struct whatif_prediction *prediction = &row->prediction;
 
@@ -257,7 +258,8 @@ static void put_verdict(const struct style *style, const struct stack_source *so
 	if (prediction->why & WHATIF_WHY_BACKEND)
 		return;
 	if (is_capped && !prediction->fits) {
-		fprintf(style->out, "%s: %s would not have served every request; the first refused: ",
+		fprintf(style->out,
+			"%s: %s would not have served every request; the first refused: ",
 			row->label, format_bytes(report->capacity_bytes).text);
 		put_step(style, source, report, prediction->refused_step);
 		fputc('\n', style->out);
@@ -268,8 +270,8 @@ static void put_verdict(const struct style *style, const struct stack_source *so
 	}
 	if (!prediction->has_needed || prediction->needed_step == SIZE_MAX || is_open(prediction))
 		return;
-	fprintf(style->out, "  first refusal below %" PRIu64 " MiB: ",
-		prediction->needed.value / SETTINGS_MIB);
+	fprintf(style->out,
+		"  first refusal below %" PRIu64 " MiB: ", prediction->needed.value / SETTINGS_MIB);
 	put_step(style, source, report, prediction->needed_step);
 	fputc('\n', style->out);
 }
@@ -296,8 +298,7 @@ static void put_together(const struct style *style, const struct stack_source *s
 		put_verdict(style, source, report, row);
 }
 
-static void put_sweep(
-	const struct style *style, const struct whatif_report *report, size_t first)
+static void put_sweep(const struct style *style, const struct whatif_report *report, size_t first)
 {
 	fprintf(style->out, "\n%-34s%-26s%-24s%s\n", "setting", "needed to finish", "peak reserved",
 		report->capacity_bytes ? "fits" : "");

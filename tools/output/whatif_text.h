@@ -10,8 +10,7 @@ void whatif_text(const struct style *style, const struct stack_source *source,
 	const struct whatif_report *report);
 
 /* One document: "recording", "self_check", "capacity_bytes", "predictions". */
-void whatif_json(
-	FILE *out, const struct stack_source *source, const struct whatif_report *report);
+void whatif_json(FILE *out, const struct stack_source *source, const struct whatif_report *report);
 
 /* "exact", "about", "range", "lower_bound", "no_answer". */
 const char *whatif_class_name(enum whatif_class class);
