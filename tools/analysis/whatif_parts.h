@@ -2,8 +2,14 @@
 #ifndef VRAMTRACE_ANALYSIS_WHATIF_PARTS_H
 #define VRAMTRACE_ANALYSIS_WHATIF_PARTS_H
 
-#include "analysis/whatif.h"
+#include "analysis/whatif_recording.h"
 #include "model/blocks.h"
+
+/* The allocator whose blocks are to be replayed, as replay->model has it, and what is known of it
+ * in built. NULL: built says why not. */
+const struct model_allocator *whatif_source(
+	struct whatif_built *built, const struct replay *replay, int device);
+void whatif_refuse_outside(struct whatif_built *built);
 
 /* Memory that the driver gave, or a range of addresses, as long as it lives. */
 struct whatif_region {

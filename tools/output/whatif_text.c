@@ -327,7 +327,7 @@ void whatif_text(const struct style *style, const struct stack_source *source,
 	}
 	put_recording(style, report);
 	put_check(style, source, report);
-	if (!report->check.is_equal)
+	if (!report->rows)
 		return;
 	if (report->has_together)
 		row = &report->rows[first++];
