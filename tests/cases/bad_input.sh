@@ -34,7 +34,7 @@ refused() {
 }
 
 n=0
-for command in report peak leaks timeline dump info; do
+for command in report peak leaks timeline whatif dump info; do
 	for file in missing.vt empty.vt cut_header.vt cut_early.vt zeros.vt random.vt tiny.vt elf.vt magic_only.vt newer.vt \
 		fifo.vt /dev/null; do
 		refused 3 "$file" $command "$file"
