@@ -150,8 +150,8 @@ static void test_report(void **state)
 		"11.0 MiB  not in use, 11.0 MiB of it in segments that are\n",
 		"my?pool: 1.0 MiB in 1 block, of 0 B in 0 segments; at most 1.0 MiB of 0 B\n",
 		"FAILED       ! torch's allocation failed 1 time (out of memory), 999.0 MiB",
-		"NOT SEEN     ! PyTorch 2.11 on GPU 0: the sums it passes differ from those of its "
-		"blocks in 2 of 6 reports, first at 0:00.",
+		("NOT SEEN     ! PyTorch 2.11 on GPU 0: the sums it passes differ from those of "
+		 "its blocks in 2 of 6 reports, first at 0:00."),
 		"PyTorch 2.11 on GPU 0: 1 block freed that had not been seen allocated\n",
 	};
 	struct loaded loaded;
