@@ -137,9 +137,13 @@ void release_all(struct allocator *allocator)
 	struct pending *pending, *next;
 
 	HASH_ITER(hh, allocator->pending, pending, next)
-	allocator_ready(allocator, pending->ticket);
+	{
+		allocator_ready(allocator, pending->ticket);
+	}
 	release_pools(allocator, &allocator->large, &allocator->small);
 	HASH_ITER(hh, allocator->pools, pool, next_pool)
-	if (pool->unused)
-		release_pools(allocator, &pool->large, &pool->small);
+	{
+		if (pool->unused)
+			release_pools(allocator, &pool->large, &pool->small);
+	}
 }

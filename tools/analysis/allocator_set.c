@@ -8,12 +8,14 @@
 
 struct stream_set *set_of(struct pool *pool, uint64_t stream)
 {
-	struct stream_set **link = &pool->sets, *set;
+	struct stream_set **link, *set;
 
-	while (*link && (*link)->stream < stream)
-		link = &(*link)->next;
-	if (*link && (*link)->stream == stream)
-		return *link;
+	for (link = &pool->sets; *link; link = &(*link)->next) {
+		if ((*link)->stream == stream)
+			return *link;
+		if ((*link)->stream > stream)
+			break;
+	}
 	set = memory_new(1, sizeof(*set));
 	set->stream = stream;
 	set->pool = pool;
