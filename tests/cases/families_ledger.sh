@@ -7,9 +7,9 @@
 set -eu
 . "$SOURCE_DIR/tests/cases/lib/case.sh"
 
-calls=25000 seeds='1 2'
+calls=25000 seeds='1 2' gap=5
 case $MODE in
-asan | tsan | cov) calls=6000 seeds=1 ;;
+asan | tsan | cov) calls=6000 seeds=1 gap=2 ;;
 esac
 
 stop=
@@ -62,5 +62,5 @@ at=1
 while [ $at -lt $calls ]; do
 	stop=$at
 	check step-$at driver 1 1 11 $calls 'sampled single' "$pages"
-	at=$((at + at / 5 + 1))
+	at=$((at + at / gap + 1))
 done

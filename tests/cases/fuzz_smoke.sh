@@ -4,7 +4,7 @@
 set -eu
 
 case $MODE in
-tsan | cov)
+asan | tsan | cov)
 	echo "built with sanitizers of its own; run in the other modes"
 	exit 77
 	;;
