@@ -21,9 +21,18 @@ if os.environ["MODE"] == "tsan":
     os.environ["VRAMTRACE_STACK"] = "none"  # see lib/case.sh
 
 
+def has_begun(path):
+    """The first byte is written when the rest of the header is."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(1) not in (b"", b"\0")
+    except FileNotFoundError:
+        return False
+
+
 def wait_for(path, process):
     end = time.monotonic() + 20
-    while not os.path.exists(path) and process.poll() is None and time.monotonic() < end:
+    while not has_begun(path) and process.poll() is None and time.monotonic() < end:
         time.sleep(0.0005)
 
 
