@@ -83,7 +83,7 @@ static const struct fragmentation_row *torch_row(struct told *told, struct fragm
 	*list = (struct fragmentation){0};
 	watch_finish(&told->watch);
 	fragmentation_add(
-		list, told->story.model, 0, "end", told->story.now, &told->watch.requests);
+		list, told->story.model, 0, "end", told->story.now, 0, &told->watch.requests);
 	check_rows(list);
 	for (size_t i = 0; i < list->n_rows; i++)
 		if (list->rows[i].level == FRAGMENTATION_FRAMEWORK)

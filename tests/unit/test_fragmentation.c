@@ -14,7 +14,7 @@ static struct fragmentation look(struct told *told)
 
 	watch_finish(&told->watch);
 	fragmentation_add(
-		&list, told->story.model, 0, "end", told->story.now, &told->watch.requests);
+		&list, told->story.model, 0, "end", told->story.now, 0, &told->watch.requests);
 	check_rows(&list);
 	return list;
 }
@@ -138,6 +138,25 @@ static void test_small_change(void **state)
 	assert_int_equal(row_of(&list, FRAGMENTATION_DRIVER)->pinned_bytes, PAGE - 512);
 	assert_int_equal(row_of(&list, FRAGMENTATION_DRIVER)->verdict, FRAGMENTATION_NONE);
 	fragmentation_release(&list);
+	told_end(&told);
+}
+
+/* It is one where as much was refused. */
+static void test_as_much_as_refused(void **state)
+{
+	struct told told = told_begin(8 * GIB);
+
+	(void)state;
+	take(&told, VT_KIND_LINEAR, GIB, 512, 7);
+	for (uint64_t more = 0; more <= 1; more++) {
+		struct fragmentation list = {0};
+
+		fragmentation_add(&list, told.story.model, 0, "oom:1", told.story.now,
+			PAGE - 512 + more, &told.watch.requests);
+		assert_int_equal(row_of(&list, FRAGMENTATION_DRIVER)->verdict,
+			more ? FRAGMENTATION_NONE : FRAGMENTATION_PINNED);
+		fragmentation_release(&list);
+	}
 	told_end(&told);
 }
 
@@ -351,6 +370,7 @@ int main(void)
 		cmocka_unit_test(test_gaps_are_none),
 		cmocka_unit_test(test_pinners),
 		cmocka_unit_test(test_small_change),
+		cmocka_unit_test(test_as_much_as_refused),
 		cmocka_unit_test(test_rounding),
 		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_pending),

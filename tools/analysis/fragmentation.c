@@ -8,7 +8,8 @@
 #include "analysis/order.h"
 #include "model/memory.h"
 
-/* Worth a word is what makes this part of what is reserved and that part of the device. */
+/* Worth a word is what makes this part of what is reserved, and that part of the device or as much
+ * as was refused. */
 #define RESERVED_PART 20u
 #define DEVICE_PART   100u
 
@@ -148,17 +149,20 @@ struct fragmentation_row *fragmentation_new_row(
 }
 
 bool fragmentation_matters(
-	const struct model_device *device, uint64_t bytes, uint64_t reserved_bytes)
+	const struct fragmentation_row *row, const struct model_device *device, uint64_t bytes)
 {
-	return bytes && bytes >= reserved_bytes / RESERVED_PART &&
-	       bytes >= device->total_bytes / DEVICE_PART;
+	if (!bytes || bytes < row->reserved_bytes / RESERVED_PART)
+		return false;
+	return bytes >= device->total_bytes / DEVICE_PART ||
+	       (row->refused_bytes && bytes >= row->refused_bytes);
 }
 
 void fragmentation_add(struct fragmentation *list, const struct model *model, int ordinal,
-	const char *at, uint64_t time_ns, const struct requests *requests)
+	const char *at, uint64_t time_ns, uint64_t refused_bytes, const struct requests *requests)
 {
 	const struct model_device *device = model_device_find(model, ordinal);
-	struct fragmentation_row blank = {.time_ns = time_ns, .device = ordinal};
+	struct fragmentation_row blank = {
+		.time_ns = time_ns, .device = ordinal, .refused_bytes = refused_bytes};
 
 	if (!device)
 		return;

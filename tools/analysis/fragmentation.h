@@ -84,6 +84,7 @@ struct fragmentation_row {
 	char at[16]; /* "peak", "end", "oom:1", ... */
 	uint64_t time_ns;
 	int device;
+	uint64_t refused_bytes; /* asked for at this moment and refused; 0: nothing was */
 	enum fragmentation_level level;
 	uint64_t allocator_id; /* FRAGMENTATION_FRAMEWORK */
 	uint32_t layer;	       /* enum vt_layer */
@@ -143,9 +144,10 @@ struct fragmentation {
 
 /* Appends a row for each level of one device (ordinal, or MODEL_DEVICE_UNKNOWN) that holds
  * something, as model is now. at is kept, cut to 15 characters. requests of the whole trace; NULL:
- * holes are not compared with them. */
+ * holes are not compared with them. refused_bytes was asked for at this moment and refused; 0:
+ * nothing was. */
 void fragmentation_add(struct fragmentation *list, const struct model *model, int device,
-	const char *at, uint64_t time_ns, const struct requests *requests);
+	const char *at, uint64_t time_ns, uint64_t refused_bytes, const struct requests *requests);
 
 /* Keeps the rows of the filter's device, and of each those pinners and segments that hold back at
  * least min_bytes, at most limit of them. */

@@ -261,12 +261,12 @@ static void judge(struct block_walk *walk, const struct model_device *device)
 {
 	struct fragmentation_row *row = walk->row;
 
-	if (fragmentation_matters(device, row->pending_bytes, row->reserved_bytes) &&
+	if (fragmentation_matters(row, device, row->pending_bytes) &&
 		row->pending_bytes >= row->idle_bytes) {
 		row->verdict = FRAGMENTATION_PENDING;
 		row->advice = ADVICE_SYNCHRONISE;
 		row->advice_bytes = row->pending_bytes;
-	} else if (fragmentation_matters(device, row->idle_bytes, row->reserved_bytes)) {
+	} else if (fragmentation_matters(row, device, row->idle_bytes)) {
 		judge_idle(walk);
 	}
 	if (row->advice != ADVICE_EXPANDABLE)

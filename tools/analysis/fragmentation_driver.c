@@ -76,12 +76,12 @@ static void add_small(struct page_walk *walk, const struct model_block *block)
 
 static void judge_driver(struct fragmentation_row *row, const struct model_device *device)
 {
-	if (fragmentation_matters(device, row->pinned_bytes, row->reserved_bytes) &&
+	if (fragmentation_matters(row, device, row->pinned_bytes) &&
 		row->pinned_bytes >= row->rounding_bytes) {
 		row->verdict = FRAGMENTATION_PINNED;
 		row->advice = ADVICE_SHARE;
 		row->advice_bytes = row->pinned_bytes;
-	} else if (fragmentation_matters(device, row->rounding_bytes, row->reserved_bytes)) {
+	} else if (fragmentation_matters(row, device, row->rounding_bytes)) {
 		row->verdict = FRAGMENTATION_ROUNDING;
 		row->advice = ADVICE_WHOLE_PAGES;
 		row->advice_bytes = row->rounding_bytes;
@@ -166,13 +166,13 @@ static void take_pending(
 
 static void judge_pool(struct fragmentation_row *row, const struct model_device *device)
 {
-	if (fragmentation_matters(device, row->pending_bytes, row->reserved_bytes) &&
+	if (fragmentation_matters(row, device, row->pending_bytes) &&
 		row->pending_bytes >= row->idle_bytes) {
 		row->verdict = FRAGMENTATION_PENDING;
 		row->advice = ADVICE_SYNCHRONISE;
 		row->advice_bytes = row->pending_bytes;
 	} else if ((row->graphs || row->threshold_bytes) &&
-		   fragmentation_matters(device, row->idle_bytes, row->reserved_bytes)) {
+		   fragmentation_matters(row, device, row->idle_bytes)) {
 		/* Without a threshold the driver takes it back at the next synchronisation. */
 		row->verdict = FRAGMENTATION_CACHED;
 		row->advice = row->graphs ? ADVICE_TRIM_GRAPHS : ADVICE_THRESHOLD;

@@ -35,8 +35,8 @@ void fragmentation_add_blocks(struct fragmentation *list, const struct fragmenta
 struct fragmentation_row *fragmentation_new_row(
 	struct fragmentation *list, const struct fragmentation_row *blank);
 
-/* Whether so much of what is reserved on the device is worth a word. */
+/* Whether so much of what the row has reserved on the device is worth a word. */
 bool fragmentation_matters(
-	const struct model_device *device, uint64_t bytes, uint64_t reserved_bytes);
+	const struct fragmentation_row *row, const struct model_device *device, uint64_t bytes);
 
 #endif

@@ -195,7 +195,8 @@ void oom_judge(struct oom *oom, const struct model *model, const struct requests
 	note_growth(&oom->holders, requests);
 	take_need(oom, device);
 	snprintf(at, sizeof(at), "oom:%zu", oom->number);
-	fragmentation_add(&oom->levels, model, device->ordinal, at, oom->episode.last_ns, requests);
+	fragmentation_add(&oom->levels, model, device->ordinal, at, oom->episode.last_ns,
+		oom->need_bytes, requests);
 	oom_classify(oom, model, device);
 }
 

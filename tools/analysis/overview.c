@@ -71,7 +71,7 @@ static struct model_totals *group(
 static void add_levels(struct filling *filling, const struct model *model, int device,
 	const char *at, uint64_t time_ns)
 {
-	fragmentation_add(&filling->overview->fragmentation, model, device, at, time_ns,
+	fragmentation_add(&filling->overview->fragmentation, model, device, at, time_ns, 0,
 		&filling->watch->requests);
 }
 

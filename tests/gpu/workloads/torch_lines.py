@@ -1,14 +1,15 @@
 """
 Each tensor is an allocation of its own, with PYTORCH_NO_CUDA_MEMORY_CACHING=1, of a size that tells its place: torch_lines.py
-OUT. Writes sys._getframe() and its callers for each.
+OUT. Writes sys._getframe() and its callers for each, and ends at once: an interpreter's end would free them.
 """
 import itertools
 import json
+import os
 import sys
 
 import torch
 
-kept, records, sizes = [], [], itertools.count(1 << 20, 512)
+kept, records, sizes = [], [], itertools.count((1 << 20) + 512, 512)
 
 
 def note():
@@ -68,7 +69,9 @@ def main(out):
         kept.append(sorted([1], key=lambda x: torch.empty(note(), dtype=torch.uint8, device="cuda").numel()))
         kept.extend(torch.empty(note(), dtype=torch.uint8, device="cuda") for _ in range(2))
     torch.cuda.synchronize()
-    json.dump({"torch": torch.__version__, "records": records}, open(out, "w"))
+    with open(out, "w") as file:
+        json.dump({"torch": torch.__version__, "records": records}, file)
+    os._exit(0)
 
 
 main(sys.argv[1])

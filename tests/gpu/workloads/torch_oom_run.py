@@ -1,9 +1,10 @@
 """torch_oom_run.py WORKLOAD OUT: makes PyTorch, or somebody beside it, run out of memory; what should be known of it goes to OUT.
 
-Nothing here takes more than a few GiB: requests are refused by a memory fraction, or ask for more than is free, which takes nothing.
+It ends at once, with what is live then; an interpreter's end would free it. Nothing here takes more than a few GiB: requests are refused by a memory fraction, or ask for more than is free, which takes nothing.
 """
 import ctypes
 import json
+import os
 import sys
 
 import torch
@@ -125,4 +126,7 @@ def address_space():
 truth = globals()[sys.argv[1]]()
 torch.cuda.synchronize()
 truth["stats"] = torch.cuda.memory_stats()
-json.dump(truth, open(sys.argv[2], "w"))
+with open(sys.argv[2], "w") as out:
+    json.dump(truth, out)
+sys.stdout.flush()
+os._exit(0)

@@ -1,8 +1,9 @@
 """
-A small transformer, trained with data from worker processes through pinned memory: torch_stacks.py OUT STEPS. Everything is kept,
-so that each segment of the allocator stays. Writes what PyTorch itself recorded of them: address, bytes, Python frames.
+A small transformer, trained with data from worker processes through pinned memory: torch_stacks.py OUT STEPS. Much is kept.
+Writes what PyTorch itself recorded of the blocks that are live at the end: address, bytes, Python frames.
 """
 import json
+import os
 import sys
 
 import torch
@@ -67,10 +68,13 @@ def main():
         kept.append(batch.cuda(non_blocking=True))
         train(model, optimizer, kept[-1])
     torch.cuda.synchronize()
-    entries = [e for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] in ("segment_alloc", "segment_free")]
-    json.dump({"torch": torch.__version__, "entries": [
-        {"action": e["action"], "address": e["addr"], "bytes": e["size"],
-         "frames": [(f["filename"], f["name"], f["line"]) for f in e.get("frames", ())]} for e in entries]}, open(out, "w"))
+    blocks = [b for s in torch.cuda.memory._snapshot()["segments"] for b in s["blocks"] if b["state"] == "active_allocated"]
+    with open(out, "w") as file:
+        json.dump({"torch": torch.__version__, "blocks": [
+            {"address": b["address"], "bytes": b["size"], "frames": [(f["filename"], f["name"], f["line"]) for f in b.get("frames", ())]}
+            for b in blocks]}, file)
+    # An interpreter's end would free them.
+    os._exit(0)
 
 
 # Worker processes that are started afresh import this file.
