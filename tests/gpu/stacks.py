@@ -16,6 +16,8 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import main_job as job  # noqa: E402
+sys.path.insert(0, str(job.WORK))
+import check_stacks  # noqa: E402
 
 PYTHON = os.environ.get("PYTHON", sys.executable)
 MODES = ("both", "python", "native", "none")
@@ -30,48 +32,6 @@ def workload(name, *arguments, trace=None, **more):
         job.check(f"{name}: exit status", done.returncode, 0)
         print(done.stderr[-1500:])
     return done.returncode == 0
-
-
-def leaks(trace):
-    done = job.run([job.CLI, "leaks", "--json", trace])
-    (job.OUT / (trace.stem + "-leaks.json")).write_text(done.stdout)
-    return json.loads(done.stdout)["leaks"]
-
-
-class Stacks:
-    """The allocations or blocks of a trace, those that are live at its end with their stacks, and how stacks were recorded."""
-
-    def __init__(self, trace, level="driver"):
-        self.leaks, self.allocs, self.modules, self.outcomes = leaks(trace), [], [], {}
-        alloc_record, free_record = ("block_alloc", "block_free") if level == "block" else ("alloc", "free")
-        n_freed = collections.Counter()
-        for line in job.run([job.CLI, "dump", "--json", trace]).stdout.splitlines():
-            record = json.loads(line)
-            if record["record"] == alloc_record:
-                self.allocs.append(record)
-            elif record["record"] == free_record and not record.get("result"):
-                n_freed[record["address"]] += 1
-            elif record["record"] == "module":
-                self.modules.append(record["path"])
-            elif record["record"] == "python_stacks":
-                self.outcomes[record["outcome"]] = record["count"]
-        self.allocs.sort(key=lambda a: a["time_ns"])
-        sites = collections.defaultdict(list)
-        for alloc in self.allocs:
-            # Of several allocations at one address the last is the one that was not freed.
-            alloc["live"] = n_freed[alloc["address"]] == 0
-            n_freed[alloc["address"]] -= not alloc["live"]
-            sites[alloc["stack_id"], alloc.get("kind_name")].append(alloc)
-        entries = {(e["bytes"], e["count"], e["first_ns"]): e["stack"] for e in self.leaks if e["level"] == level}
-        for allocs in sites.values():
-            live = [a for a in allocs if a["live"]]
-            key = sum(a["bytes"] for a in live), len(live), allocs[0]["time_ns"]
-            for alloc in live:
-                alloc["stack"] = entries.get(key)
-
-
-def python_part(stack):
-    return [(f["file"], f["function"], f["line"]) for f in stack or [] if f["kind"] == "python"]
 
 
 def same_frame(ours, theirs):
@@ -93,7 +53,7 @@ def check_snapshot():
     if not workload("torch_stacks", out, 20, trace=trace, timeout=600):
         return
     theirs = {b["address"]: b for b in json.loads(out.read_text())["blocks"]}
-    stacks = Stacks(trace, "block")
+    stacks = check_stacks.Stacks(job.CLI, trace, "block")
     compared, different, n_python = 0, [], 0
     for alloc in stacks.allocs:
         block = theirs.get(int(alloc["address"], 16)) if alloc["live"] and alloc["stack"] else None
@@ -102,8 +62,8 @@ def check_snapshot():
         want = [tuple(f) for f in block["frames"]]
         compared += 1
         n_python += bool(want)
-        if not same_frames(python_part(alloc["stack"]), want):
-            different.append((python_part(alloc["stack"]), want))
+        if not same_frames(check_stacks.python_part(alloc["stack"]), want):
+            different.append((check_stacks.python_part(alloc["stack"]), want))
     share("snapshot: blocks found in the trace", compared, len(theirs))
     share(f"snapshot: Python frames equal PyTorch's, {n_python} with some", compared - len(different), compared)
     for got, want in different[:3]:
@@ -117,7 +77,7 @@ def show_kinds(stacks):
     script = str(job.WORK / "torch_stacks.py")
     parts = collections.Counter()
     for entry in stacks.leaks:
-        frames = python_part(entry["stack"])
+        frames = check_stacks.python_part(entry["stack"])
         natives = " ".join(f["function"] or "" for f in entry["stack"] or [] if f["kind"] == "native")
         parts["forward"] += any(f[0] == script and f[1].endswith("forward") for f in frames)
         parts["optimizer"] += any("/torch/optim/" in f[0] for f in frames) and any(f[0] == script for f in frames)
@@ -134,19 +94,10 @@ def check_lines():
         trace, out = job.OUT / f"lines-{mode}.vt", job.OUT / f"lines-{mode}.json"
         if not workload("torch_lines", out, trace=trace, VRAMTRACE_STACK=mode, **UNCACHED):
             continue
-        truth = dict(json.loads(out.read_text())["records"])
-        same, different, seen = 0, [], 0
-        for alloc in Stacks(trace).allocs:
-            if alloc["bytes"] not in truth or not alloc["live"] or alloc["stack"] is None:
-                continue
-            seen += 1
-            got, want = python_part(alloc["stack"]), [tuple(f) for f in truth[alloc["bytes"]]]
-            same += got == want
-            if got != want:
-                different.append((got, want))
+        n, seen, different = check_stacks.lines(job.CLI, trace, json.loads(out.read_text())["records"])
         # One place drops its tensor at once.
-        share(f"lines, {mode}: allocations found in the trace", seen, len(truth) - 8)
-        share(f"lines, {mode}: Python frames equal sys._getframe()", same, seen, 1)
+        share(f"lines, {mode}: allocations found in the trace", seen, n - 8)
+        share(f"lines, {mode}: Python frames equal sys._getframe()", seen - len(different), seen, 1)
         for got, want in different[:3]:
             print(f"      ours  {got}\n      truth {want}")
 
@@ -161,8 +112,8 @@ def check_others():
         if not workload(f"{name}_run", trace=trace):
             continue
         n_lines = len(pathlib.Path(script).read_text().splitlines())
-        entries = [e for e in leaks(trace) if e["kind"] in ("linear", "pool", "vmm")]
-        own = [f for e in entries for f in python_part(e["stack"]) if f[0] == script]
+        entries = [e for e in check_stacks.leaks(job.CLI, trace) if e["kind"] in ("linear", "pool", "vmm")]
+        own = [f for e in entries for f in check_stacks.python_part(e["stack"]) if f[0] == script]
         job.check(f"{name}: a line of the program", sorted({f[2] for f in own}), f"1 to {n_lines}",
                   bool(own) and all(1 <= f[2] <= n_lines for f in own))
 
@@ -182,7 +133,7 @@ def check_report_time():
     trace = job.OUT / "stacks.vt"
     if not trace.exists():
         return
-    files = [trace, job.CLI, *Stacks(trace).modules]
+    files = [trace, job.CLI, *check_stacks.Stacks(job.CLI, trace).modules]
     cores = set(sorted(os.sched_getaffinity(0))[:2])
     size = sum(os.path.getsize(f) for f in files if os.path.exists(f)) >> 20
     for state in "cold", "warm":
