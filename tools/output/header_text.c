@@ -41,7 +41,7 @@ static void put_end(const struct style *style, const struct trace_facts *facts)
 		break;
 	}
 	case TRACE_END_KILLED:
-		fputs("ended: killed", style->out);
+		fputs("ended: killed, or by _exit()", style->out);
 		break;
 	case TRACE_END_EXEC:
 		fputs("ended: became another program (exec)", style->out);
