@@ -281,6 +281,10 @@ $(bench_libs): $(BUILD)/bench/%.so: $(BUILD)/tests/bench/lib/%.o
 # Calls the unwinder itself.
 $(BUILD)/bench/unwind: $(call objs,$(wildcard src/record/unwind/*.c) src/record/arena.c)
 
+# Replays without the command.
+$(BUILD)/bench/whatif: $(call objs,$(addprefix tools/analysis/,$(notdir $(wildcard tools/analysis/allocator*.c)) settings.c \
+	whatif.c whatif_predict.c) tools/model/memory.c tools/model/tree.c)
+
 $(cases): $(BUILD)/cases/%: $(BUILD)/tests/cases/%.o
 $(benches): $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o
 $(cases) $(benches):

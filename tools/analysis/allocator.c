@@ -78,24 +78,7 @@ static void free_sets(struct pool *pool)
 
 	for (set = pool->sets; set; set = next) {
 		next = set->next;
-		while (set->sizes.root) {
-			struct tree_node *node = set->sizes.root;
-
-			tree_remove(&set->sizes, node);
-			free(node);
-		}
-		free(set);
-	}
-}
-
-/* Blocks are reached from the segments: each one's first block has the segment's address. */
-static void free_blocks(struct allocator_block *block)
-{
-	struct allocator_block *next;
-
-	for (; block; block = next) {
-		next = block->next;
-		free(block);
+		set_free(set);
 	}
 }
 
@@ -108,7 +91,6 @@ void allocator_free(struct allocator *allocator)
 		struct segment *segment = (struct segment *)allocator->segments.root;
 
 		tree_remove(&allocator->segments, &segment->node);
-		free_blocks(segment->first);
 		free(segment);
 	}
 	HASH_ITER(hh, allocator->pools, pool, next_pool)
@@ -131,11 +113,11 @@ void allocator_free(struct allocator *allocator)
 		allocator->arenas = arena->next;
 		free(arena);
 	}
-	while (allocator->spare) {
-		struct size_class *class = allocator->spare;
+	while (allocator->slabs) {
+		struct block_slab *slab = allocator->slabs;
 
-		allocator->spare = class->next_spare;
-		free(class);
+		allocator->slabs = slab->next;
+		free(slab);
 	}
 	free(allocator);
 }
@@ -145,21 +127,45 @@ bool block_is_split(const struct allocator_block *block)
 	return block->previous || block->next;
 }
 
-struct allocator_block *block_new(struct segment *segment, uint64_t address, uint64_t bytes)
+static void add_slab(struct allocator *allocator)
 {
-	struct allocator_block *block = memory_new(1, sizeof(*block));
+	struct block_slab *slab = memory_new(1, sizeof(*slab));
 
+	slab->next = allocator->slabs;
+	allocator->slabs = slab;
+	for (size_t i = 0; i < SLAB_BLOCKS; i++)
+		block_free(allocator, &slab->blocks[i]);
+}
+
+struct allocator_block *block_new(
+	struct allocator *allocator, struct segment *segment, uint64_t address, uint64_t bytes)
+{
+	struct allocator_block *block;
+
+	if (!allocator->spare)
+		add_slab(allocator);
+	block = allocator->spare;
+	allocator->spare = block->next;
 	block->segment = segment;
 	block->address = address;
 	block->bytes = bytes;
+	block->previous = block->next = NULL;
+	block->used = block->pending = false;
 	block->mapped = true;
 	return block;
 }
 
-struct allocator_block *block_split(struct allocator_block *block, uint64_t bytes)
+void block_free(struct allocator *allocator, struct allocator_block *block)
+{
+	block->next = allocator->spare;
+	allocator->spare = block;
+}
+
+struct allocator_block *block_split(
+	struct allocator *allocator, struct allocator_block *block, uint64_t bytes)
 {
 	struct allocator_block *rest =
-		block_new(block->segment, block->address + bytes, block->bytes - bytes);
+		block_new(allocator, block->segment, block->address + bytes, block->bytes - bytes);
 
 	rest->mapped = block->mapped;
 	rest->previous = block;
@@ -181,7 +187,7 @@ static void merge(
 	struct allocator *allocator, struct allocator_block *block, struct allocator_block *with)
 {
 	if (with->mapped)
-		set_remove(allocator, with);
+		set_remove(with);
 	else
 		set_remove_unmapped(with);
 	if (with == block->previous) {
@@ -197,7 +203,7 @@ static void merge(
 			block->next->previous = block;
 	}
 	block->bytes += with->bytes;
-	free(with);
+	block_free(allocator, with);
 }
 
 void block_merge(struct allocator *allocator, struct allocator_block *block)
@@ -213,7 +219,7 @@ void block_release(struct allocator *allocator, struct allocator_block *block)
 	block->used = block->pending = false;
 	allocator->stats.allocated_bytes -= block->bytes;
 	block_merge(allocator, block);
-	set_insert(allocator, block);
+	set_insert(block);
 }
 
 struct segment *segment_new(
@@ -230,7 +236,7 @@ struct segment *segment_new(
 	segment->page_bytes = page_bytes;
 	segment->set = set;
 	tree_insert(&allocator->segments, &segment->node, address);
-	segment->first = block_new(segment, address, bytes);
+	segment->first = block_new(allocator, segment, address, bytes);
 	segment->first->mapped = !page_bytes;
 	set->pool->n_segments++;
 	return segment;
@@ -242,7 +248,7 @@ void segment_free(struct allocator *allocator, struct segment *segment)
 	tree_remove(&allocator->segments, &segment->node);
 	if (allocator->options.addresses == ALLOCATOR_ARENA)
 		driver_give(allocator, segment->node.key);
-	free(segment->first);
+	block_free(allocator, segment->first);
 	free(segment);
 }
 
@@ -370,7 +376,7 @@ struct allocator_block *allocator_get(
 	set = set_of(pool_for(allocator, pool, bytes), stream);
 	block = search(allocator, set, bytes);
 	if (block)
-		set_remove(allocator, block);
+		set_remove(block);
 	else
 		block = attempts(allocator, set, bytes);
 	if (!block) {
@@ -379,7 +385,7 @@ struct allocator_block *allocator_get(
 	}
 	allocator->has_split = is_to_split(allocator, block, bytes);
 	if (allocator->has_split)
-		set_insert(allocator, block_split(block, bytes));
+		set_insert(block_split(allocator, block, bytes));
 	block->used = true;
 	stats->allocated_bytes += block->bytes;
 	if (stats->allocated_bytes > stats->peak_allocated_bytes)

@@ -58,12 +58,12 @@ static bool map(struct allocator *allocator, struct allocator_block *block, uint
 		return false;
 	set_remove_unmapped(block);
 	if (mapped < block->bytes)
-		set_insert_unmapped(block_split(block, mapped));
+		set_insert_unmapped(block_split(allocator, block, mapped));
 	block->mapped = true;
 	block->segment->mapped_bytes += mapped;
 	count_reserved(allocator, mapped);
 	block_merge(allocator, block);
-	set_insert(allocator, block);
+	set_insert(block);
 	return true;
 }
 
@@ -89,7 +89,7 @@ struct allocator_block *expandable_get(
 			return NULL;
 		block = next;
 	}
-	set_remove(allocator, block);
+	set_remove(block);
 	return block;
 }
 
@@ -105,15 +105,16 @@ void expandable_unmap(struct allocator *allocator, struct allocator_block *block
 	if (end <= first)
 		return;
 	bytes = end - first;
-	set_remove(allocator, block);
+	set_remove(block);
 	if (first > block->address) {
-		struct allocator_block *middle = block_split(block, first - block->address);
+		struct allocator_block *middle =
+			block_split(allocator, block, first - block->address);
 
-		set_insert(allocator, block);
+		set_insert(block);
 		block = middle;
 	}
 	if (bytes < block->bytes)
-		set_insert(allocator, block_split(block, bytes));
+		set_insert(block_split(allocator, block, bytes));
 	block->mapped = false;
 	block_merge(allocator, block);
 	set_insert_unmapped(block);

@@ -16,19 +16,21 @@
 
 struct pool;
 
-/* The free blocks of one size. */
-struct size_class {
-	struct tree_node node; /* by size */
-	struct tree blocks;    /* by address */
-	struct size_class *next_spare;
-};
+/* How many free blocks stand in one array. */
+#define SET_LEAF_ROOM 64u
+
+struct set_leaf;
 
 /* What one stream has free in a pool. */
 struct stream_set {
 	uint64_t stream;
 	struct pool *pool;
-	struct tree sizes;
-	struct tree unmapped; /* by address; expandable segments only */
+	struct set_leaf **leaves; /* free blocks by size, then address */
+	size_t n_leaves, leaves_room;
+	struct set_place {
+		size_t leaf, i; /* before entry i of the leaf */
+	} found;		/* by the last search */
+	struct tree unmapped;	/* by address; expandable segments only */
 	struct stream_set *next;
 };
 
@@ -42,7 +44,7 @@ struct segment {
 };
 
 struct allocator_block {
-	struct tree_node node; /* in its size class, or among the unmapped ranges */
+	struct tree_node node; /* among the unmapped ranges */
 	uint64_t address, bytes;
 	struct segment *segment;
 	struct allocator_block *previous, *next; /* in the segment */
@@ -71,6 +73,14 @@ struct pending {
 	UT_hash_handle hh;
 };
 
+/* Blocks come and go by the million. */
+#define SLAB_BLOCKS 256u
+
+struct block_slab {
+	struct block_slab *next;
+	struct allocator_block blocks[SLAB_BLOCKS];
+};
+
 struct arena {
 	uint64_t address, bytes;
 	size_t n_segments;
@@ -89,18 +99,20 @@ struct allocator {
 	unsigned int n_scopes;
 	uint64_t lowest, highest; /* addresses handed out by the driver */
 	struct arena *arenas;	  /* newest first */
-	struct size_class *spare;
+	struct block_slab *slabs;
+	struct allocator_block *spare; /* linked by next */
 	bool has_split;
 };
 
 /* allocator_set.c: free blocks and unmapped ranges, in PyTorch's order. */
 struct stream_set *set_of(struct pool *pool, uint64_t stream);
-void set_insert(struct allocator *allocator, struct allocator_block *block);
-void set_remove(struct allocator *allocator, struct allocator_block *block);
+void set_free(struct stream_set *set);
+void set_insert(struct allocator_block *block);
+void set_remove(struct allocator_block *block);
 /* The first block in order of size, then address, of at least `bytes`; the one behind, before it.
  */
-struct allocator_block *set_at_least(const struct stream_set *set, uint64_t bytes);
-struct allocator_block *set_next(const struct stream_set *set, const struct allocator_block *block);
+struct allocator_block *set_at_least(struct stream_set *set, uint64_t bytes);
+struct allocator_block *set_next(struct stream_set *set, const struct allocator_block *block);
 struct allocator_block *set_previous(
 	const struct stream_set *set, const struct allocator_block *block);
 struct allocator_block *set_largest(const struct stream_set *set);
@@ -127,9 +139,12 @@ void expandable_unmap(struct allocator *allocator, struct allocator_block *block
 struct segment *segment_new(
 	struct allocator *allocator, struct stream_set *set, uint64_t bytes, uint64_t page_bytes);
 void segment_free(struct allocator *allocator, struct segment *segment);
-struct allocator_block *block_new(struct segment *segment, uint64_t address, uint64_t bytes);
+struct allocator_block *block_new(
+	struct allocator *allocator, struct segment *segment, uint64_t address, uint64_t bytes);
+void block_free(struct allocator *allocator, struct allocator_block *block);
 /* A new block behind the first `bytes` of this one, which is in no set. */
-struct allocator_block *block_split(struct allocator_block *block, uint64_t bytes);
+struct allocator_block *block_split(
+	struct allocator *allocator, struct allocator_block *block, uint64_t bytes);
 /* Merges block, which is in no set, with its neighbours (rule 9) and makes it free. */
 void block_release(struct allocator *allocator, struct allocator_block *block);
 void block_merge(struct allocator *allocator, struct allocator_block *block);

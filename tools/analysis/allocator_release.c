@@ -8,7 +8,7 @@ static void release_segment(struct allocator *allocator, struct allocator_block 
 {
 	struct segment *segment = block->segment;
 
-	set_remove(allocator, block);
+	set_remove(block);
 	allocator->stats.reserved_bytes -= block->bytes;
 	allocator->stats.n_device_frees++;
 	segment_free(allocator, segment);

@@ -102,6 +102,8 @@ void whatif_replay(const struct whatif_recording *recording,
 	}
 	result->stats = *allocator_stats(replay.allocator);
 	replay_end(&replay);
+	if (recording->n_replays)
+		++*recording->n_replays;
 }
 
 /* The driver of the recorded run. */
@@ -170,6 +172,10 @@ static bool is_plausible(const struct whatif_recording *recording, size_t known,
 	return bytes <= most && most - bytes < SETTINGS_MIB;
 }
 
+/* So many sizes from the same stack are looked at: what was asked for much earlier or later says
+ * little. */
+#define MAX_CANDIDATES 1000u
+
 /* The exact size nearest in time from the same stack that can have led to the recorded one. */
 static uint64_t likely_bytes(
 	const struct whatif_recording *recording, const struct known *known, size_t step)
@@ -184,7 +190,9 @@ static uint64_t likely_bytes(
 		else
 			high = middle;
 	}
-	for (below = above; known && (below || above < known->n_steps);) {
+	below = above;
+	for (unsigned int i = 0; known && i < MAX_CANDIDATES && (below || above < known->n_steps);
+		i++) {
 		bool take_below =
 			below && (above == known->n_steps || step - known->steps[below - 1] <
 								     known->steps[above] - step);

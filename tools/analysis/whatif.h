@@ -53,6 +53,8 @@ struct whatif_recording {
 	uint64_t cap_bytes;    /* reserved bytes that PyTorch was held to, 0 none */
 	uint64_t driver_bytes; /* the most that the driver would have given it, 0 unknown */
 
+	_Atomic size_t *n_replays; /* done so far, NULL: nobody asks */
+
 	/* By whatif_check: */
 	size_t n_unsure; /* blocks that may be larger than their requests */
 	size_t n_pending;
@@ -83,7 +85,8 @@ enum whatif_sizes { WHATIF_RECORDED, WHATIF_LIKELY, WHATIF_LEAST };
  * pending blocks. */
 void whatif_check(struct whatif_recording *recording, struct whatif_check *check);
 
-/* Replays under other options; options.version and device_bytes are the recording's. */
+/* Replays under other options; options.version and device_bytes are the recording's. Counts in
+ * *recording->n_replays, if it is not NULL. */
 void whatif_replay(const struct whatif_recording *recording,
 	const struct allocator_options *options, enum whatif_sizes sizes,
 	struct whatif_result *result);
@@ -95,6 +98,9 @@ enum whatif_class {
 	WHATIF_LOWER_BOUND, /* at least this */
 	WHATIF_NO_ANSWER,
 };
+
+/* So many replays are made for a prediction, more or less. */
+#define WHATIF_REPLAYS 22u
 
 /* Why a prediction is no better than its class: bits. */
 #define WHATIF_WHY_SIZES     1u	 /* large requests are known to 1 MiB only */
@@ -124,7 +130,7 @@ struct whatif_prediction {
 };
 
 /* Predicts the run under settings; capacity_bytes 0: no limit but that of the settings. The
- * recording must have been checked and found equal. */
+ * recording must have been checked and found equal. Several threads may predict at a time. */
 void whatif_predict(const struct whatif_recording *recording, const struct settings *settings,
 	uint64_t capacity_bytes, struct whatif_prediction *prediction);
 

@@ -4,9 +4,8 @@
 /* The one version whose rules were tried against real runs. */
 #define VALIDATED_VERSION 211u
 
-/* How many capacities above the smallest sufficient one are tried: near the limit more memory can
- * lead to a refusal that less does not. */
-#define BAND_STEPS 12u
+/* From here on time matters. */
+#define LONG_STEPS 200000u
 
 /* Segments are multiples of this. */
 #define STEP_BYTES (2 * SETTINGS_MIB)
@@ -30,57 +29,123 @@ static struct allocator_options options_for(const struct whatif_recording *recor
 	return options;
 }
 
-static bool serves_all(const struct whatif_recording *recording,
-	const struct allocator_options *options, enum whatif_sizes sizes, size_t *refused_step)
+/* The replays in search of the least capacity that suffices. */
+struct search {
+	const struct whatif_recording *recording;
+	struct allocator_options options;
+	enum whatif_sizes sizes;
+	size_t refused_step;	/* by the last replay that was refused something */
+	uint64_t refused_bytes; /* a cap that lets this request pass where it was refused */
+	uint64_t fine_bytes;	/* how near to each other a cap that refuses and one that does not
+				 * are to come */
+};
+
+static bool serves(struct search *search, uint64_t cap_bytes)
 {
 	struct whatif_result result;
 
-	whatif_replay(recording, options, sizes, &result);
-	if (result.is_refused && refused_step)
-		*refused_step = result.n_steps;
-	return !result.is_refused;
+	search->options.cap_bytes = cap_bytes;
+	whatif_replay(search->recording, &search->options, search->sizes, &result);
+	if (!result.is_refused)
+		return true;
+	search->refused_step = result.n_steps;
+	search->refused_bytes =
+		result.stats.reserved_bytes +
+		allocator_segment_bytes(&search->options.settings,
+			allocator_round(&search->options.settings,
+				search->recording->steps[result.n_steps].likely_bytes));
+	return false;
 }
 
-/* The least cap under which nothing is refused, and above it the last that was seen to refuse
- * something: near the limit more memory can be worse. False: the driver would have refused first.
- */
-static bool find_needed(const struct whatif_recording *recording, struct allocator_options options,
-	enum whatif_sizes sizes, const struct allocator_stats *free_run,
-	struct whatif_value *needed, size_t *refused_step)
+static uint64_t round_up(uint64_t bytes)
 {
-	uint64_t low = free_run->peak_allocated_bytes / STEP_BYTES;
-	uint64_t high = (free_run->peak_reserved_bytes + STEP_BYTES - 1) / STEP_BYTES;
+	return (bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
+}
 
-	/* low refuses, high serves; expandable segments are counted by the page and may need more
-	 * than the peak. */
-	low -= low > 0;
-	for (options.cap_bytes = high * STEP_BYTES;
-		!serves_all(recording, &options, sizes, refused_step);
-		options.cap_bytes = high * STEP_BYTES) {
-		if (options.capacity_bytes && options.cap_bytes > options.capacity_bytes)
-			return false;
-		low = high++;
+/* Narrows what lies between a cap that refuses something and one that does not. */
+static void bisect(struct search *search, uint64_t *low, uint64_t *high)
+{
+	while (*high - *low > search->fine_bytes) {
+		uint64_t middle = round_up(*low + (*high - *low) / 2);
+
+		*(serves(search, middle) ? high : low) = middle;
 	}
-	while (high - low > 1) {
-		uint64_t middle = low + (high - low) / 2;
+}
 
-		options.cap_bytes = middle * STEP_BYTES;
-		if (serves_all(recording, &options, sizes, refused_step))
-			high = middle;
-		else
-			low = middle;
-	}
-	needed->value = needed->low = needed->high = high * STEP_BYTES;
-	for (unsigned int i = 0; i < BAND_STEPS; i++) {
-		uint64_t above = high + ((uint64_t)1 << i) / 2 + 1;
+/* From a cap that refused something, as the last replay, up to one that does not and whose next
+ * lower one does. What would have let the refused request pass is a good guess: everything that
+ * could be given back was. Guesses are free as long as refusals come early; then they grow. 0: the
+ * driver would have refused first. */
+static uint64_t climb(struct search *search, uint64_t low)
+{
+	uint64_t gap_bytes = STEP_BYTES, high;
+	size_t n_steps = 0;
 
-		options.cap_bytes = above * STEP_BYTES;
-		if (options.cap_bytes > free_run->peak_reserved_bytes)
+	for (;; low = high) {
+		high = round_up(search->refused_bytes);
+		if (high < low + gap_bytes)
+			high = low + gap_bytes;
+		if (search->options.capacity_bytes && high > search->options.capacity_bytes)
+			return 0;
+		if (serves(search, high))
 			break;
-		if (!serves_all(recording, &options, sizes, NULL))
-			needed->high = options.cap_bytes + STEP_BYTES;
+		n_steps += search->refused_step;
+		if (n_steps > search->recording->n_steps / 4)
+			gap_bytes *= 2;
 	}
-	return true;
+	/* A guess that did not grow is right most often. */
+	if (gap_bytes == STEP_BYTES && high - low > search->fine_bytes) {
+		if (!serves(search, high - STEP_BYTES))
+			return high;
+		high -= STEP_BYTES;
+	}
+	bisect(search, &low, &high);
+	return high;
+}
+
+/* The least cap that serves everything, looked for from below. */
+static uint64_t find_least(struct search *search, uint64_t live_bytes)
+{
+	uint64_t page_bytes = round_up(search->options.settings.large_segment_bytes);
+	uint64_t low = round_up(live_bytes);
+
+	/* Pages of expandable segments may pass a cap. */
+	do
+		low = low > page_bytes ? low - page_bytes : 0;
+	while (low && serves(search, low));
+	return climb(search, low);
+}
+
+/* From a cap that refuses nothing down to what lies behind one that does. */
+static uint64_t descend(struct search *search, uint64_t high)
+{
+	uint64_t gap_bytes = STEP_BYTES, low;
+
+	while (high > gap_bytes && serves(search, high - gap_bytes)) {
+		high -= gap_bytes;
+		gap_bytes *= 2;
+	}
+	low = high > gap_bytes ? high - gap_bytes : 0;
+	bisect(search, &low, &high);
+	return low + STEP_BYTES;
+}
+
+/* Near the limit more memory can lead to a refusal that less does not: above the highest that was
+ * seen to. */
+static void find_band(struct search *search, uint64_t enough, struct whatif_value *needed)
+{
+	static const unsigned int steps_above[] = {65, 33, 16, 7, 3, 1};
+
+	for (size_t i = 0; i < sizeof(steps_above) / sizeof(*steps_above); i++) {
+		uint64_t above = needed->value + steps_above[i] * STEP_BYTES;
+
+		if (above > enough || serves(search, above))
+			continue;
+		above = climb(search, above);
+		if (above)
+			needed->high = above;
+		return;
+	}
 }
 
 static void widen(struct whatif_value *value, const struct whatif_value *with)
@@ -128,8 +193,13 @@ static bool agrees(enum whatif_sizes sizes, const struct allocator_stats *stats,
 	return sizes == WHATIF_LEAST ? (a > b ? a - b : b - a) <= b / 100 : is_same(stats, first);
 }
 
-static bool is_needed(const struct whatif_recording *recording, const struct variant *variant)
+/* The blocks of one stream in one pool lie in one range where segments are expandable: which of
+ * them is lower does not depend on the driver. */
+static bool is_needed(const struct whatif_recording *recording, const struct settings *settings,
+	const struct variant *variant)
 {
+	if (variant->addresses != ALLOCATOR_DOWN)
+		return !settings->expandable || recording->version != VALIDATED_VERSION;
 	return variant->sizes == WHATIF_LIKELY || recording->n_unsure;
 }
 
@@ -145,7 +215,7 @@ static bool replay_variants(const struct whatif_recording *recording,
 		struct whatif_result result;
 		const struct allocator_stats *stats = &result.stats;
 
-		if (!is_needed(recording, &variants[i]))
+		if (!is_needed(recording, &prediction->settings, &variants[i]))
 			continue;
 		whatif_replay(recording, &options, variants[i].sizes, &result);
 		if (!i) {
@@ -230,26 +300,57 @@ static void predict_capacity(const struct whatif_recording *recording, uint64_t 
 		prediction->refused_step = result.n_steps;
 }
 
+static struct search search_for(const struct whatif_recording *recording,
+	const struct whatif_prediction *prediction, const struct variant *variant)
+{
+	return (struct search){
+		.recording = recording,
+		.options = options_for(recording, &prediction->settings, variant->addresses),
+		.sizes = variant->sizes,
+		.refused_step = SIZE_MAX,
+		.fine_bytes = STEP_BYTES,
+	};
+}
+
+/* Another variant's least cap: most often the same, which two replays show. */
+static void widen_needed(struct search *search, struct whatif_value *needed)
+{
+	uint64_t below = needed->value - STEP_BYTES;
+
+	if (!serves(search, needed->value))
+		widen_to(needed, climb(search, needed->value));
+	else if (below && serves(search, below))
+		widen_to(needed, descend(search, below));
+}
+
 static void predict_needed(const struct whatif_recording *recording,
 	const struct allocator_stats *stats, struct whatif_prediction *prediction)
 {
-	for (size_t i = 0; i < N_VARIANTS; i++) {
-		struct whatif_value needed;
+	struct search search = search_for(recording, prediction, &variants[0]);
+	struct whatif_value *needed = &prediction->needed;
+	uint64_t blur_bytes = 0;
 
-		if (!is_needed(recording, &variants[i]) || variants[i].sizes == WHATIF_LEAST)
+	/* In a long recording the ends of a range need not be sharp. */
+	if (recording->n_steps > LONG_STEPS)
+		blur_bytes = stats->peak_allocated_bytes / 256 / STEP_BYTES * STEP_BYTES;
+	search.fine_bytes += prediction->class == WHATIF_RANGE ? blur_bytes : 0;
+	needed->value = find_least(&search, stats->peak_allocated_bytes);
+	if (!needed->value)
+		return;
+	prediction->needed_step = search.refused_step;
+	needed->high = needed->value;
+	needed->low = needed->value - (search.fine_bytes - STEP_BYTES);
+	search.fine_bytes = STEP_BYTES + blur_bytes;
+	find_band(&search, stats->peak_reserved_bytes, needed);
+	for (size_t i = 1; i < N_VARIANTS; i++) {
+		if (!is_needed(recording, &prediction->settings, &variants[i]) ||
+			variants[i].sizes == WHATIF_LEAST)
 			continue;
-		if (!find_needed(recording,
-			    options_for(recording, &prediction->settings, variants[i].addresses),
-			    variants[i].sizes, stats, &needed,
-			    i ? NULL : &prediction->needed_step)) {
-			prediction->needed_step = SIZE_MAX;
-			return;
-		}
-		if (!i)
-			prediction->needed = needed;
-		widen(&prediction->needed, &needed);
+		search = search_for(recording, prediction, &variants[i]);
+		search.fine_bytes += blur_bytes;
+		widen_needed(&search, needed);
 	}
-	prediction->has_needed = true;
+	prediction->has_needed = needed->low;
 }
 
 void whatif_predict(const struct whatif_recording *recording, const struct settings *settings,

@@ -1,14 +1,19 @@
 #include "analysis/whatif_report.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "analysis/order.h"
 #include "model/memory.h"
 #include "model/progress.h"
 
-#define MAX_TEXT 512u
+#define MAX_TEXT    512u
+#define MAX_THREADS 16u
 
 /* What users try. Those that the version does not know, or that change nothing, are left out. */
 static const char *const common_settings[] = {
@@ -61,13 +66,6 @@ static bool parse(const struct whatif_report *report, struct whatif_row *row, co
 	return row->is_legal;
 }
 
-static void predict(
-	struct whatif_report *report, struct whatif_row *row, const struct settings *settings)
-{
-	whatif_predict(
-		&report->built.recording, settings, report->capacity_bytes, &row->prediction);
-}
-
 static void try_together(struct whatif_report *report, const struct whatif_request *request)
 {
 	char text[MAX_TEXT] = "";
@@ -80,7 +78,7 @@ static void try_together(struct whatif_report *report, const struct whatif_reque
 			request->settings[i]);
 	row = add_row(report, text);
 	if (parse(report, row, text, &settings))
-		predict(report, row, &settings);
+		row->prediction.settings = settings;
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -109,31 +107,83 @@ static bool is_same(const struct settings *a, const struct settings *b)
 	       a->expandable == b->expandable;
 }
 
-static void sweep(struct whatif_report *report, const char *path)
+static void add_common(struct whatif_report *report)
 {
-	const struct settings *recorded = &report->built.recording.settings;
-	struct progress progress = progress_start();
-	size_t first = report->n_rows;
-
 	for (size_t i = 0; i < N_COMMON; i++) {
 		struct whatif_row *row = add_row(report, common_settings[i]);
 		struct settings settings;
 
-		progress_step(&progress, "trying settings on", path, i, N_COMMON);
 		if (!parse(report, row, common_settings[i], &settings) || *row->problem ||
-			is_same(&settings, recorded))
+			is_same(&settings, &report->built.recording.settings))
 			memset(&report->rows[--report->n_rows], 0, sizeof(*row));
 		else
-			predict(report, row, &settings);
+			row->prediction.settings = settings;
 	}
+}
+
+/* Rows are predicted by as many threads as there are processors. */
+struct work {
+	struct whatif_report *report;
+	_Atomic size_t n_taken, n_done, n_replays;
+};
+
+static void *work_on_rows(void *arg)
+{
+	struct work *work = arg;
+	struct whatif_report *report = work->report;
+	size_t i;
+
+	while ((i = work->n_taken++) < report->n_rows) {
+		struct whatif_row *row = &report->rows[i];
+		const struct settings settings = row->prediction.settings;
+
+		if (row->is_legal)
+			whatif_predict(&report->built.recording, &settings, report->capacity_bytes,
+				&row->prediction);
+		work->n_done++;
+	}
+	return NULL;
+}
+
+static void show(struct progress *progress, const struct work *work, const char *path)
+{
+	size_t n_rows = work->report->n_rows, n_done = work->n_done, n = work->n_replays;
+	size_t n_left = (n_rows - n_done) * (n_done ? n / n_done : WHATIF_REPLAYS);
+	size_t n_all = n_done * WHATIF_REPLAYS + n_left;
+
+	progress_step(progress, "trying settings on", path, n < n_all ? n : n_all, n_all);
+}
+
+static void predict_rows(struct whatif_report *report, const char *path)
+{
+	struct progress progress = progress_start();
+	struct work work = {.report = report};
+	pthread_t threads[MAX_THREADS];
+	size_t n_threads = 0, n_wanted = (size_t)sysconf(_SC_NPROCESSORS_ONLN);
+
+	report->built.recording.n_replays = &work.n_replays;
+	n_wanted = n_wanted < MAX_THREADS ? n_wanted : MAX_THREADS;
+	n_wanted = n_wanted < report->n_rows ? n_wanted : report->n_rows;
+	while (n_threads < n_wanted &&
+		!pthread_create(&threads[n_threads], NULL, work_on_rows, &work))
+		n_threads++;
+	if (!n_threads)
+		work_on_rows(&work);
+	while (work.n_done < report->n_rows) {
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+		show(&progress, &work, path);
+	}
+	while (n_threads)
+		pthread_join(threads[--n_threads], NULL);
 	progress_end(&progress);
-	qsort(report->rows + first, report->n_rows - first, sizeof(*report->rows), compare_rows);
+	report->built.recording.n_replays = NULL;
 }
 
 int whatif_report_make(
 	struct whatif_report *report, struct replay *replay, const struct whatif_request *request)
 {
 	struct whatif_recording *recording = &report->built.recording;
+	size_t n_fixed;
 	int error;
 
 	*report = (struct whatif_report){
@@ -150,11 +200,15 @@ int whatif_report_make(
 		return 0;
 	report->rows = memory_new(N_COMMON + 2, sizeof(*report->rows));
 	add_row(report, "as recorded")->is_legal = true;
-	predict(report, &report->rows[0], &recording->settings);
+	report->rows[0].prediction.settings = recording->settings;
 	if (request->n_settings)
 		try_together(report, request);
+	n_fixed = report->n_rows;
 	if (request->sweep)
-		sweep(report, replay->path);
+		add_common(report);
+	predict_rows(report, replay->path);
+	qsort(report->rows + n_fixed, report->n_rows - n_fixed, sizeof(*report->rows),
+		compare_rows);
 	return 0;
 }
 
