@@ -280,6 +280,8 @@ $(bench_libs): $(BUILD)/bench/%.so: $(BUILD)/tests/bench/lib/%.o
 
 # Calls the unwinder itself.
 $(BUILD)/bench/unwind: $(call objs,$(wildcard src/record/unwind/*.c) src/record/arena.c)
+# Writes traces itself.
+$(BUILD)/bench/make_trace: $(call objs,$(src_trace))
 
 # Replays without the command.
 $(BUILD)/bench/whatif: $(call objs,$(addprefix tools/analysis/,$(notdir $(wildcard tools/analysis/allocator*.c)) settings.c \

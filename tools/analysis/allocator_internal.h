@@ -2,9 +2,8 @@
 #ifndef VRAMTRACE_ANALYSIS_ALLOCATOR_INTERNAL_H
 #define VRAMTRACE_ANALYSIS_ALLOCATOR_INTERNAL_H
 
-#include <uthash.h>
-
 #include "analysis/allocator.h"
+#include "model/hash.h"
 #include "model/tree.h"
 
 /* Constants of CUDACachingAllocator.cpp, the same since 1.13. */

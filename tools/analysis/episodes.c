@@ -155,8 +155,7 @@ static void note_sample(struct episodes *episodes, struct episode_thread *thread
 	episode->moment.time_ns = record->time_ns;
 }
 
-/* A record of the trace in the terms of an episode: what it asks for, and whether it was refused.
- * False: it asks for nothing. */
+/* A record of the trace in the terms of an episode: what it asks for, and whether it was refused. */
 struct ask {
 	struct episode wanted;
 	bool refused;
@@ -252,7 +251,24 @@ static int64_t ordinal_in(const struct vt_record *record)
 	}
 }
 
-static bool ask_of(struct ask *ask, const struct model *model, const struct vt_record *record)
+static bool is_ask(enum vt_record_kind kind)
+{
+	switch (kind) {
+	case VT_REC_alloc:
+	case VT_REC_handle_create:
+	case VT_REC_failure:
+	case VT_REC_reserve:
+	case VT_REC_map:
+	case VT_REC_context:
+	case VT_REC_graph_alloc:
+	case VT_REC_graph:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void ask_of(struct ask *ask, const struct model *model, const struct vt_record *record)
 {
 	*ask = (struct ask){0};
 	switch (record->kind) {
@@ -267,15 +283,9 @@ static bool ask_of(struct ask *ask, const struct model *model, const struct vt_r
 	case VT_REC_failure:
 		ask_failure(ask, &record->failure);
 		break;
-	case VT_REC_reserve:
-	case VT_REC_map:
-	case VT_REC_context:
-	case VT_REC_graph_alloc:
-	case VT_REC_graph:
+	default:
 		ask_other(ask, record);
 		break;
-	default:
-		return false;
 	}
 	ask->wanted.device = ask->wanted.want == EPISODE_HOST
 				     ? MODEL_DEVICE_HOST
@@ -285,7 +295,6 @@ static bool ask_of(struct ask *ask, const struct model *model, const struct vt_r
 	ask->wanted.n_calls = 1;
 	ask->wanted.moment = (struct replay_moment){
 		.at = REPLAY_AT_RECORD, .time_ns = record->time_ns, .tid = record->tid};
-	return true;
 }
 
 static bool is_wait_end(const struct vt_record *record)
@@ -421,19 +430,32 @@ static void follow(struct episodes *episodes, const struct model *model,
 		thread->waits_ended = false;
 }
 
-void episodes_observe(
+/* Nearly all records are of threads that were never refused anything. */
+static bool is_followed(const struct episodes *episodes, const struct vt_record *record)
+{
+	return episodes->threads || is_wait_end(record) || record->kind == VT_REC_block_failure;
+}
+
+/* Apart from the rest: what it asks for is large, and most records ask for nothing. */
+static void observe_ask(
 	struct episodes *episodes, const struct model *model, const struct vt_record *record)
 {
 	struct ask ask;
-	bool refused;
 
+	ask_of(&ask, model, record);
+	if (ask.refused || is_followed(episodes, record))
+		follow(episodes, model, record, ask.refused ? &ask.wanted : NULL, &ask.wanted);
+}
+
+void episodes_observe(
+	struct episodes *episodes, const struct model *model, const struct vt_record *record)
+{
 	if (record->kind < VT_REC_alloc || record->kind > VT_REC_graph_pool)
 		return;
-	refused = ask_of(&ask, model, record) && ask.refused;
-	/* Nearly all records are of threads that were never refused anything. */
-	if (episodes->threads || refused || is_wait_end(record) ||
-		record->kind == VT_REC_block_failure)
-		follow(episodes, model, record, refused ? &ask.wanted : NULL, &ask.wanted);
+	if (is_ask(record->kind))
+		observe_ask(episodes, model, record);
+	else if (is_followed(episodes, record))
+		follow(episodes, model, record, NULL, NULL);
 	if (is_recent_event(record->kind))
 		episodes->recent[episodes->n_recent++ % EPISODES_N_EVENTS] = *record;
 }

@@ -109,12 +109,12 @@ static int device_of(const struct model *model, int64_t ordinal)
 static int device_of_block(const struct model *model, const struct vt_rec_block_alloc *block)
 {
 	const struct model_allocator *allocator = model_allocator_find(model, block->allocator_id);
-	const struct model_piece *piece =
-		allocator ? model_piece_from(&allocator->live, block->address) : NULL;
 
-	if (piece && piece->node.key == block->address && piece->segment)
-		return allocator->holdings[piece->segment->holding].device->ordinal;
-	return allocator ? allocator->device : MODEL_DEVICE_UNKNOWN;
+	if (!allocator)
+		return MODEL_DEVICE_UNKNOWN;
+	return allocator->newest->segment
+		       ? allocator->holdings[allocator->newest->segment->holding].device->ordinal
+		       : allocator->device;
 }
 
 void requests_observe(

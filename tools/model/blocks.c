@@ -11,15 +11,18 @@ static struct model_piece *piece_from(struct tree_node *node)
 
 static struct model_allocator *allocator_of(struct model *model, uint64_t allocator_id)
 {
-	struct model_allocator *allocator;
+	struct model_allocator *allocator = model->last_allocator;
 
 	/* Nobody's number but in a damaged trace; sites without an allocator are the driver's. */
 	if (!allocator_id)
 		allocator_id = UINT64_MAX;
+	if (allocator && allocator->allocator_id == allocator_id)
+		return allocator;
 	HASH_FIND(hh, model->allocators, &allocator_id, sizeof(allocator_id), allocator);
+	model->last_allocator = allocator;
 	if (allocator)
 		return allocator;
-	allocator = memory_new(1, sizeof(*allocator));
+	model->last_allocator = allocator = memory_new(1, sizeof(*allocator));
 	allocator->allocator_id = allocator_id;
 	allocator->device = MODEL_DEVICE_UNKNOWN;
 	HASH_ADD(hh, model->allocators, allocator_id, sizeof(allocator_id), allocator);
@@ -193,10 +196,12 @@ static void apply_alloc(struct model *model, const struct vt_record *record)
 	const struct vt_rec_block_alloc *given = &record->block_alloc;
 	struct model_allocator *allocator = allocator_of(model, given->allocator_id);
 	const struct told told = {given->bytes, given->allocated_jump, given->reserved_jump};
+	struct model_piece *piece = memory_new(1, sizeof(*piece));
 
 	note_time(allocator, given->time_ns);
 	make_room(model, allocator, given->address, given->bytes);
-	piece_book(model, allocator, memory_new(1, sizeof(struct model_piece)), record);
+	piece_book(model, allocator, piece, record);
+	allocator->newest = piece;
 	note_peaks(allocator, given->time_ns);
 	check(allocator, &told, given->time_ns);
 }
@@ -337,9 +342,10 @@ void blocks_release(struct model *model)
 
 const struct model_allocator *model_allocator_find(const struct model *model, uint64_t allocator_id)
 {
-	struct model_allocator *allocator;
+	struct model_allocator *allocator = model->last_allocator;
 
-	HASH_FIND(hh, model->allocators, &allocator_id, sizeof(allocator_id), allocator);
+	if (!allocator || allocator->allocator_id != allocator_id)
+		HASH_FIND(hh, model->allocators, &allocator_id, sizeof(allocator_id), allocator);
 	return allocator;
 }
 

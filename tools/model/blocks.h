@@ -72,6 +72,7 @@ struct model_allocator {
 	struct tree segments; /* struct model_segment, by address */
 	struct tree live;     /* struct model_piece, by address */
 	struct tree pending;  /* given back, and waiting for events */
+	const struct model_piece *newest; /* valid right after the block_alloc that handed it out */
 	struct model_holding *holdings;
 	size_t n_holdings;
 	size_t holdings_room;

@@ -3,9 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
-#include "model/memory.h"
+#include "model/hash.h"
 #include "trace/schema.h"
 #include "trace/writer.h"
 

@@ -4,10 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/memory.h"
-#define uthash_fatal(message) memory_exhausted()
-#include <uthash.h>
-
+#include "model/hash.h"
 #include "symbol/source.h"
 #include "symbol/span.h"
 
