@@ -1,5 +1,6 @@
 #include "trace/reader.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,9 +16,14 @@
 #define MAX_LIST   8192u
 #define MAX_LISTS  2u /* in one record */
 
+struct cursor;
+
 /* How the file describes one kind of record. */
 struct layout {
 	const struct vt_schema *schema; /* NULL: a kind this version does not know */
+	const uint8_t *(*decode)(struct cursor *, const uint8_t *); /* NULL: field by field */
+	size_t record_bytes;		/* of struct vt_record that it fills, from the start */
+	size_t missing_from;		/* where the fields begin that the file does not have */
 	uint8_t n_fields;		/* 0: not in the file's schema */
 	uint8_t types[MAX_FIELDS];
 };
@@ -106,6 +112,93 @@ static int check_header(struct vt_reader *reader)
 	return 0;
 }
 
+/* A number of which at least VT_NUMBER_MAX bytes are there. */
+static inline bool decode_near(const uint8_t **p, uint64_t *value)
+{
+	const uint64_t more = 0x8080808080808080u;
+	uint64_t word, ends;
+	unsigned int bits;
+
+	if (!(**p & 0x80)) {
+		*value = *(*p)++;
+		return true;
+	}
+	memcpy(&word, *p, sizeof(word));
+	word = le64toh(word);
+	ends = ~word & more;
+	if (!ends)
+		return vt_decode_number(p, *p + VT_NUMBER_MAX, value);
+	bits = (unsigned int)__builtin_ctzll(ends) + 1;
+	*p += bits / 8;
+	/* Seven bits of each byte move together: by twos, by fours, by eights. */
+	word &= UINT64_MAX >> (64 - bits) & ~more;
+	word = (word & 0x007f007f007f007fu) | (word & 0x7f007f007f007f00u) >> 1;
+	word = (word & 0x00003fff00003fffu) | (word & 0x3fff00003fff0000u) >> 2;
+	*value = (word & 0x0fffffffu) | (word & 0x0fffffff00000000u) >> 4;
+	return true;
+}
+
+#define DECODE_TIME   delta.time_ns += (uint64_t)vt_unzigzag(value), delta.time_ns
+#define DECODE_NUMBER value
+#define DECODE_SIGNED vt_unzigzag(value)
+#define DECODE_ADDR   delta.address += (uint64_t)vt_unzigzag(value), delta.address
+
+/*
+ * decode_<record>(cursor, p): what decode_ahead does, for records of numbers whose fields in the
+ * file are those of this version. Returns the end of the record; NULL, with nothing changed but
+ * the fields, where it might end behind the chunk or holds something else than numbers.
+ */
+#define DECODE_FIELD_TEXT(name) return NULL;
+#define DECODE_FIELD_LIST(name) return NULL;
+#define DECODE_FIELD(type, name)                                                                   \
+	if (!decode_near(&p, &value))                                                              \
+		return NULL;                                                                       \
+	out->name = (DECODE_##type);
+#define DECODE_FIELD_TIME(name)	  DECODE_FIELD(TIME, name)
+#define DECODE_FIELD_NUMBER(name) DECODE_FIELD(NUMBER, name)
+#define DECODE_FIELD_SIGNED(name) DECODE_FIELD(SIGNED, name)
+#define DECODE_FIELD_ADDR(name)	  DECODE_FIELD(ADDR, name)
+
+#define RECORD(number, rec, doc)                                                                   \
+	static const uint8_t *decode_##rec(struct cursor *cursor, const uint8_t *p)                \
+	{                                                                                          \
+		struct vt_rec_##rec *out = &cursor->ahead.rec;                                     \
+		struct vt_delta delta = cursor->delta;                                             \
+		uint64_t value;                                                                    \
+		if ((size_t)(cursor->end - p) < sizeof(*out) / sizeof(value) * VT_NUMBER_MAX)      \
+			return NULL;
+#define FIELD(type, name, doc) DECODE_FIELD_##type(name)
+#define END_RECORD(rec)                                                                            \
+	cursor->delta = delta;                                                                     \
+	return p;                                                                                  \
+	}
+#include "vramtrace/records.def"
+
+static __typeof__(decode_process) *const decoders[VT_N_RECORDS] = {
+#define RECORD(number, rec, doc) [number] = decode_##rec,
+#define FIELD(type, name, doc)
+#define END_RECORD(rec)
+#include "vramtrace/records.def"
+};
+
+/* What of struct vt_record a kind fills: a copy of so much is a copy of the record. */
+static void measure_layout(struct layout *layout)
+{
+	const struct vt_schema *schema = layout->schema;
+	const struct vt_field *last = schema ? &schema->fields[schema->n_fields - 1] : NULL;
+	size_t bytes;
+
+	if (!last)
+		return;
+	bytes = last->type == VT_FIELD_TEXT   ? sizeof(struct vt_text)
+		: last->type == VT_FIELD_LIST ? sizeof(struct vt_list)
+					      : sizeof(uint64_t);
+	layout->record_bytes = VT_RECORD_BASE + last->offset + bytes;
+	layout->missing_from = layout->n_fields < schema->n_fields
+				       ? VT_RECORD_BASE + schema->fields[layout->n_fields].offset
+				       : layout->record_bytes;
+}
+
 /* One line of the schema text: "number name T:field ...". False when it is not one. */
 static bool parse_layout(struct vt_reader *reader, const char *line, const char *end)
 {
@@ -130,6 +223,9 @@ static bool parse_layout(struct vt_reader *reader, const char *line, const char 
 			return false;
 		layout->types[layout->n_fields++] = (uint8_t)*p;
 	}
+	measure_layout(layout);
+	if (layout->schema && layout->n_fields == layout->schema->n_fields)
+		layout->decode = decoders[number];
 	return layout->n_fields > 0;
 }
 
@@ -362,33 +458,46 @@ static bool decode_field(struct cursor *cursor, const uint8_t **p, uint8_t type,
 	return true;
 }
 
+/* Decodes the fields of a record field by field. Returns the end of the record, or NULL. */
+static const uint8_t *decode_fields(
+	struct cursor *cursor, const struct layout *layout, const uint8_t *p)
+{
+	uint8_t *record = (uint8_t *)&cursor->ahead;
+
+	/* What is missing is 0. */
+	memset(record + layout->missing_from, 0, layout->record_bytes - layout->missing_from);
+	cursor->n_lists = 0;
+	for (size_t i = 0; i < layout->n_fields; i++) {
+		bool known = layout->schema && i < layout->schema->n_fields;
+		void *out = known ? record + VT_RECORD_BASE + layout->schema->fields[i].offset
+				  : NULL;
+
+		if (!decode_field(cursor, &p, layout->types[i], out))
+			return NULL;
+	}
+	return p;
+}
+
 /* Decodes the next known record of the chunk into cursor->ahead. 1: done, 0: end of the chunk, -1:
  * nonsense. */
 static int decode_ahead(struct vt_reader *reader, struct cursor *cursor)
 {
+	struct vt_record *record = &cursor->ahead;
+
 	while (cursor->at < cursor->end) {
-		const uint8_t *p = cursor->at;
-		uint8_t kind = *p++;
+		const uint8_t *at = cursor->at + 1, *p = NULL;
+		uint8_t kind = *cursor->at;
 		const struct layout *layout = kind < VT_N_RECORDS ? &reader->layouts[kind] : NULL;
-		struct vt_record *record = &cursor->ahead;
-		uint32_t tid = record->tid, chunk = record->chunk;
 
 		if (!layout || !layout->n_fields)
 			return -1;
-		memset(record, 0, sizeof(*record));
-		cursor->n_lists = 0;
-		for (size_t i = 0; i < layout->n_fields; i++) {
-			bool known = layout->schema && i < layout->schema->n_fields;
-			void *out = known ? (uint8_t *)record + VT_RECORD_BASE +
-						    layout->schema->fields[i].offset
-					  : NULL;
-
-			if (!decode_field(cursor, &p, layout->types[i], out))
-				return -1;
-		}
+		if (layout->decode)
+			p = layout->decode(cursor, at);
+		if (!p)
+			p = decode_fields(cursor, layout, at);
+		if (!p)
+			return -1;
 		cursor->at = p;
-		record->tid = tid;
-		record->chunk = chunk;
 		record->time_ns = cursor->delta.time_ns;
 		record->kind = kind;
 		if (kind == VT_REC_thread)
@@ -457,22 +566,27 @@ static struct cursor *heap_pop(struct vt_reader *reader)
 	return first;
 }
 
-/* Moves the cursor on: back into the heap, or away when its chunk is done. */
+/* Moves the cursor on. 1: it has a record ahead, 0: its chunk is done and it is gone. */
 static int advance(struct vt_reader *reader, struct cursor *cursor)
 {
 	int found = decode_ahead(reader, cursor);
 
-	if (found == 1) {
-		int error = heap_push(reader, cursor);
-
-		if (error)
-			cursor_free(cursor);
-		return error;
-	}
+	if (found == 1)
+		return 1;
 	if (found < 0 || cursor->cut)
 		reader->damage.n_chunks_cut++;
 	cursor_free(cursor);
 	return 0;
+}
+
+/* Takes a cursor with a record ahead into the heap, or frees it. */
+static int enter(struct vt_reader *reader, struct cursor *cursor)
+{
+	int error = heap_push(reader, cursor);
+
+	if (error)
+		cursor_free(cursor);
+	return error;
 }
 
 /* Begins the chunk, if it is one. */
@@ -504,28 +618,43 @@ static int open_chunk(struct vt_reader *reader, uint32_t index)
 	cursor->delta.time_ns = chunk->base_time_ns;
 	cursor->ahead.tid = chunk->tid;
 	cursor->ahead.chunk = index;
-	return advance(reader, cursor);
+	return advance(reader, cursor) ? enter(reader, cursor) : 0;
+}
+
+/* Whether a chunk begins by the time of the record that cursor has ahead. */
+static bool chunk_is_due(const struct vt_reader *reader, const struct cursor *cursor)
+{
+	return reader->next_chunk < reader->n_chunks &&
+	       reader->chunks[reader->next_chunk].base_time_ns <= cursor->ahead.time_ns;
+}
+
+/* The cursor of the next record; *error when there is none. Mostly it is the one of the last. */
+static struct cursor *next_cursor(struct vt_reader *reader, int *error)
+{
+	struct cursor *given = reader->given;
+
+	*error = 0;
+	reader->given = NULL;
+	if (given && advance(reader, given)) {
+		if (!chunk_is_due(reader, given) &&
+			(!reader->n_heap || before(given, reader->heap[0])))
+			return given;
+		*error = enter(reader, given);
+	}
+	while (!*error && reader->next_chunk < reader->n_chunks &&
+		(!reader->n_heap || chunk_is_due(reader, reader->heap[0])))
+		*error = open_chunk(reader, reader->chunks[reader->next_chunk++].index);
+	return *error || !reader->n_heap ? NULL : heap_pop(reader);
 }
 
 int vt_reader_next(struct vt_reader *reader, struct vt_record *record)
 {
-	int error = 0;
+	int error;
 
-	if (reader->given) {
-		struct cursor *given = reader->given;
-
-		reader->given = NULL;
-		error = advance(reader, given);
-	}
-	while (!error && reader->next_chunk < reader->n_chunks &&
-		(!reader->n_heap || reader->chunks[reader->next_chunk].base_time_ns <=
-					    reader->heap[0]->ahead.time_ns))
-		error = open_chunk(reader, reader->chunks[reader->next_chunk++].index);
-	if (error)
+	reader->given = next_cursor(reader, &error);
+	if (!reader->given)
 		return error;
-	if (!reader->n_heap)
-		return 0;
-	reader->given = heap_pop(reader);
-	*record = reader->given->ahead;
+	memcpy(record, &reader->given->ahead,
+		reader->layouts[reader->given->ahead.kind].record_bytes);
 	return 1;
 }
