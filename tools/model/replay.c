@@ -5,15 +5,16 @@
 
 #include "model/memory.h"
 #include "model/progress.h"
+#include "model/stream.h"
 
 /* Records between looks at how far it is. */
 #define PROGRESS_EVERY 65536u
 
-static void show_progress(
-	struct progress *progress, uint64_t n_records, const struct replay *replay)
+static void show_progress(struct progress *progress, uint64_t n_records,
+	const struct replay *replay, const struct record_stream *stream)
 {
 	if (n_records % PROGRESS_EVERY == 0)
-		progress_step(progress, "reading", replay->path, vt_reader_position(replay->reader),
+		progress_step(progress, "reading", replay->path, record_stream_position(stream),
 			vt_reader_size(replay->reader));
 }
 
@@ -21,21 +22,21 @@ static void show_progress(
 static int pass(struct replay *replay, struct model *model, replay_observer *observer, void *user)
 {
 	struct progress progress = progress_start();
-	struct vt_record record;
+	struct record_stream *stream = record_stream_open(replay->reader);
+	const struct vt_record *record;
 	uint64_t n_records = 0;
-	int found, error = vt_reader_rewind(replay->reader);
+	int error;
 
-	if (error)
-		return error;
-	while ((found = vt_reader_next(replay->reader, &record)) == 1) {
-		model_apply(model, &record);
+	while ((record = record_stream_next(stream))) {
+		model_apply(model, record);
 		if (observer)
-			observer(user, model, &record);
-		show_progress(&progress, ++n_records, replay);
+			observer(user, model, record);
+		show_progress(&progress, ++n_records, replay, stream);
 	}
 	progress_end(&progress);
+	error = record_stream_close(stream);
 	replay->damage = *vt_reader_damage(replay->reader);
-	return found;
+	return error;
 }
 
 /* Takes reader, which opening it gave error for, into a new replay. */
@@ -197,22 +198,21 @@ static void visit_after(
 static int visit_pass(struct replay *replay, struct visit *visit)
 {
 	struct progress progress = progress_start();
+	struct record_stream *stream = record_stream_open(replay->reader);
 	struct model *model = model_new();
-	struct vt_record record;
+	const struct vt_record *record;
 	uint64_t n_records = 0;
-	int found = 1, error = vt_reader_rewind(replay->reader);
 
 	model_group_sites(model, visit->grouper, visit->user);
-	while (!error && (visit->n_waiting || visit->grouper) &&
-		(found = vt_reader_next(replay->reader, &record)) == 1) {
-		visit_before(visit, model, &record);
-		model_apply(model, &record);
-		visit_after(visit, model, &record);
-		show_progress(&progress, ++n_records, replay);
+	while ((visit->n_waiting || visit->grouper) && (record = record_stream_next(stream))) {
+		visit_before(visit, model, record);
+		model_apply(model, record);
+		visit_after(visit, model, record);
+		show_progress(&progress, ++n_records, replay, stream);
 	}
 	progress_end(&progress);
 	model_free(model);
-	return error ? error : found < 0 ? found : 0;
+	return record_stream_close(stream);
 }
 
 int replay_visit(struct replay *replay, const struct replay_moment *moments, size_t n,
