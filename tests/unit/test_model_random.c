@@ -300,16 +300,22 @@ static void test_tree(void **state)
 	for (unsigned int step = 0; step < 20000; step++) {
 		uint64_t key = source_next(&random) % 1024, probe = source_next(&random) % 1100;
 		uint64_t below = probe < 1024 ? probe : 1023, above = probe;
+		struct tree_gap gap = tree_gap_find(&tree, key);
 
 		if (in[key])
 			tree_remove(&tree, &nodes[key]);
-		else
+		else if (step % 2)
 			tree_insert(&tree, &nodes[key], key);
+		else
+			tree_insert_in(&tree, &gap, &nodes[key], key);
 		in[key] = !in[key];
 		while (below && !in[below])
 			below--;
 		while (above < 1024 && !in[above])
 			above++;
+		gap = tree_gap_find(&tree, probe);
+		assert_ptr_equal(gap.floor, tree_floor(&tree, probe));
+		assert_ptr_equal(gap.ceiling, tree_ceiling(&tree, probe));
 		assert_ptr_equal(tree_floor(&tree, probe), in[below] ? &nodes[below] : NULL);
 		assert_ptr_equal(tree_ceiling(&tree, probe), above < 1024 ? &nodes[above] : NULL);
 		assert_ptr_equal(tree_find(&tree, key), in[key] ? &nodes[key] : NULL);

@@ -34,17 +34,23 @@ static void count_size(
 	struct requests *requests, enum request_level level, int device, uint64_t bytes)
 {
 	struct request_size_key key;
-	struct request_size *size;
+	struct request_size **near, *size;
+	unsigned int hash;
 
 	if (HASH_COUNT(requests->sizes) >= MAX_SIZES)
 		bytes = coarse(bytes);
 	key = (struct request_size_key){bytes, device, level};
-	HASH_FIND(hh, requests->sizes, &key, sizeof(key), size);
+	hash = hash_of(&key, sizeof(key));
+	near = &HASH_NEAR(requests->near_sizes, hash);
+	size = *near;
+	if (!size || memcmp(&size->key, &key, sizeof(key)))
+		HASH_FIND_BYHASHVALUE(hh, requests->sizes, &key, sizeof(key), hash, size);
 	if (!size) {
 		size = memory_new(1, sizeof(*size));
 		size->key = key;
-		HASH_ADD(hh, requests->sizes, key, sizeof(size->key), size);
+		HASH_ADD_BYHASHVALUE(hh, requests->sizes, key, sizeof(size->key), hash, size);
 	}
+	*near = size;
 	size->count++;
 }
 
@@ -68,27 +74,22 @@ static void count_site(struct request_site *site, uint64_t bytes)
 		site->n_leaps++;
 }
 
-static struct request_site *site_find(
-	const struct requests *requests, const struct request_site_key *key)
-{
-	struct request_site *site;
-
-	HASH_FIND(hh, requests->sites, key, sizeof(*key), site);
-	return site;
-}
-
 static void note(struct requests *requests, enum request_level level, int device, uint64_t stack_id,
 	uint64_t bytes)
 {
 	struct request_site_key key = {stack_id, device, level};
-	struct request_site *site = site_find(requests, &key);
+	unsigned int hash = hash_of(&key, sizeof(key));
+	struct request_site **near = &HASH_NEAR(requests->near_sites, hash), *site = *near;
 
 	count_size(requests, level, device, bytes);
+	if (!site || memcmp(&site->key, &key, sizeof(key)))
+		HASH_FIND_BYHASHVALUE(hh, requests->sites, &key, sizeof(key), hash, site);
 	if (!site) {
 		site = memory_new(1, sizeof(*site));
 		site->key = key;
-		HASH_ADD(hh, requests->sites, key, sizeof(site->key), site);
+		HASH_ADD_BYHASHVALUE(hh, requests->sites, key, sizeof(site->key), hash, site);
 	}
+	*near = site;
 	count_site(site, bytes);
 }
 
@@ -192,8 +193,10 @@ const struct request_site *requests_site(
 	const struct requests *requests, enum request_level level, int device, uint64_t stack_id)
 {
 	struct request_site_key key = {stack_id, device, level};
+	struct request_site *site;
 
-	return site_find(requests, &key);
+	HASH_FIND(hh, requests->sites, &key, sizeof(key), site);
+	return site;
 }
 
 bool request_site_drifts(const struct request_site *site)
@@ -217,4 +220,5 @@ void requests_release(struct requests *requests)
 		HASH_DEL(requests->sites, site);
 		free(site);
 	}
+	*requests = (struct requests){0};
 }

@@ -50,6 +50,8 @@ struct request_site {
 struct requests {
 	struct request_size *sizes;
 	struct request_site *sites;
+	struct request_size *near_sizes[HASH_N_NEAR];
+	struct request_site *near_sites[HASH_N_NEAR];
 };
 
 /* Takes in the next record of a pass; model is as it is after that record. */

@@ -9,6 +9,21 @@ static struct model_piece *piece_from(struct tree_node *node)
 	return node ? container(node, struct model_piece, node) : NULL;
 }
 
+static struct model_piece **near_piece(struct model_allocator *allocator, uint64_t address)
+{
+	return &HASH_NEAR(allocator->near_pieces, hash_of(&address, sizeof(address)));
+}
+
+/* The live piece that begins at address, or NULL. */
+static struct model_piece *piece_at(struct model_allocator *allocator, uint64_t address)
+{
+	struct model_piece *piece = *near_piece(allocator, address);
+
+	return piece && piece->node.key == address
+		       ? piece
+		       : piece_from(tree_find(&allocator->live, address));
+}
+
 static struct model_allocator *allocator_of(struct model *model, uint64_t allocator_id)
 {
 	struct model_allocator *allocator = model->last_allocator;
@@ -44,11 +59,24 @@ static void note_peaks(struct model_allocator *allocator, uint64_t time_ns)
 	note_peak(&allocator->peak_split, allocator->split_bytes, time_ns);
 }
 
-static void piece_release(struct model_piece *piece)
+/* Pieces come and go more often than anything else: those that went are used again. */
+static struct model_piece *piece_new(struct model *model)
+{
+	struct model_piece *piece = model->spare_pieces;
+
+	if (!piece)
+		return memory_new(1, sizeof(*piece));
+	model->spare_pieces = piece->next_spare;
+	*piece = (struct model_piece){0};
+	return piece;
+}
+
+static void piece_release(struct model *model, struct model_piece *piece)
 {
 	if (piece->segment)
 		segment_use(piece->segment, piece->bytes, false);
-	free(piece);
+	piece->next_spare = model->spare_pieces;
+	model->spare_pieces = piece;
 }
 
 void piece_settle(struct model *model, struct model_allocator *allocator, struct model_piece *piece)
@@ -56,7 +84,7 @@ void piece_settle(struct model *model, struct model_allocator *allocator, struct
 	waits_drop(model, piece);
 	allocator->pending_bytes -= piece->bytes;
 	tree_remove(&allocator->pending, &piece->node);
-	piece_release(piece);
+	piece_release(model, piece);
 	note_peak(&allocator->peak_split, allocator->split_bytes, model->last_ns);
 }
 
@@ -71,6 +99,10 @@ static void hold(struct model_holding *holding, uint64_t bytes)
 /* Takes a live piece off the books. Whether it still holds its memory is the caller's business. */
 static void piece_unbook(struct model_allocator *allocator, struct model_piece *piece)
 {
+	struct model_piece **near = near_piece(allocator, piece->node.key);
+
+	if (*near == piece)
+		*near = NULL;
 	tree_remove(&allocator->live, &piece->node);
 	allocator->live_bytes -= piece->bytes;
 	if (piece->segment) {
@@ -83,13 +115,14 @@ static void piece_unbook(struct model_allocator *allocator, struct model_piece *
 }
 
 static void piece_book(struct model *model, struct model_allocator *allocator,
-	struct model_piece *piece, const struct vt_record *record)
+	struct model_piece *piece, const struct tree_gap *gap, const struct vt_record *record)
 {
 	const struct vt_rec_block_alloc *given = &record->block_alloc;
 	const struct place_in_trace place = {given->stack_id, given->time_ns, record->tid};
 	struct model_holding *holding;
 
-	tree_insert(&allocator->live, &piece->node, given->address);
+	tree_insert_in(&allocator->live, gap, &piece->node, given->address);
+	*near_piece(allocator, given->address) = piece;
 	piece->bytes = given->bytes;
 	piece->time_ns = given->time_ns;
 	piece->segment = segment_of(model, allocator, given->address, given->bytes, given->time_ns);
@@ -109,30 +142,38 @@ static void piece_book(struct model *model, struct model_allocator *allocator,
 	site_add(piece->site, piece->bytes, &place);
 }
 
-/* The first piece of the tree that begins in the range, or reaches into it; or NULL. */
-static struct model_piece *piece_in(const struct tree *pieces, uint64_t address, uint64_t bytes)
+/* The first piece around the gap at address that begins in the range, or reaches into it; or NULL.
+ */
+static struct model_piece *piece_in(const struct tree_gap *gap, uint64_t address, uint64_t bytes)
 {
-	struct model_piece *piece = piece_from(tree_floor(pieces, address));
+	struct model_piece *piece = piece_from(gap->floor);
 
 	if (piece && address - piece->node.key < (piece->bytes ? piece->bytes : 1))
 		return piece;
-	piece = piece_from(tree_ceiling(pieces, address));
+	piece = piece_from(gap->ceiling);
 	return piece && piece->node.key - address < bytes ? piece : NULL;
 }
 
-/* What the model still holds where a piece is handed out has gone unseen. */
-static void make_room(
+/* What the model still holds where a piece is handed out has gone unseen. Returns the gap in the
+ * live ones. */
+static struct tree_gap make_room(
 	struct model *model, struct model_allocator *allocator, uint64_t address, uint64_t bytes)
 {
+	struct tree_gap gap = tree_gap_find(&allocator->live, address), pending;
 	struct model_piece *piece;
 
-	while ((piece = piece_in(&allocator->live, address, bytes))) {
+	while ((piece = piece_in(&gap, address, bytes))) {
 		piece_unbook(allocator, piece);
-		piece_release(piece);
+		piece_release(model, piece);
 		allocator->n_missed_frees++;
+		gap = tree_gap_find(&allocator->live, address);
 	}
-	while ((piece = piece_in(&allocator->pending, address, bytes)))
+	pending = tree_gap_find(&allocator->pending, address);
+	while ((piece = piece_in(&pending, address, bytes))) {
 		piece_settle(model, allocator, piece);
+		pending = tree_gap_find(&allocator->pending, address);
+	}
+	return gap;
 }
 
 void pieces_end_in(
@@ -143,7 +184,7 @@ void pieces_end_in(
 	while ((piece = piece_from(tree_ceiling(&allocator->live, address))) &&
 		piece->node.key - address < bytes) {
 		piece_unbook(allocator, piece);
-		piece_release(piece);
+		piece_release(model, piece);
 		allocator->n_lost_pieces++;
 	}
 	while ((piece = piece_from(tree_ceiling(&allocator->pending, address))) &&
@@ -196,11 +237,11 @@ static void apply_alloc(struct model *model, const struct vt_record *record)
 	const struct vt_rec_block_alloc *given = &record->block_alloc;
 	struct model_allocator *allocator = allocator_of(model, given->allocator_id);
 	const struct told told = {given->bytes, given->allocated_jump, given->reserved_jump};
-	struct model_piece *piece = memory_new(1, sizeof(*piece));
+	struct tree_gap gap = make_room(model, allocator, given->address, given->bytes);
+	struct model_piece *piece = piece_new(model);
 
 	note_time(allocator, given->time_ns);
-	make_room(model, allocator, given->address, given->bytes);
-	piece_book(model, allocator, piece, record);
+	piece_book(model, allocator, piece, &gap, record);
 	allocator->newest = piece;
 	note_peaks(allocator, given->time_ns);
 	check(allocator, &told, given->time_ns);
@@ -210,7 +251,7 @@ static void apply_free(struct model *model, const struct vt_record *record)
 {
 	const struct vt_rec_block_free *given = &record->block_free;
 	struct model_allocator *allocator = allocator_of(model, given->allocator_id);
-	struct model_piece *piece = piece_from(tree_find(&allocator->live, given->address));
+	struct model_piece *piece = piece_at(allocator, given->address);
 	const struct told told = {-given->bytes, given->allocated_jump, given->reserved_jump};
 
 	note_time(allocator, given->time_ns);
@@ -224,7 +265,7 @@ static void apply_free(struct model *model, const struct vt_record *record)
 		allocator->pending_bytes += piece->bytes;
 		tree_insert(&allocator->pending, &piece->node, given->address);
 	} else if (piece) {
-		piece_release(piece);
+		piece_release(model, piece);
 	}
 	note_peaks(allocator, given->time_ns);
 	check(allocator, &told, given->time_ns);
@@ -258,7 +299,7 @@ static void apply_failure(struct model *model, const struct vt_rec_block_failure
 static void apply_stream(struct model *model, const struct vt_rec_block_stream *given)
 {
 	struct model_allocator *allocator = allocator_of(model, given->allocator_id);
-	struct model_piece *piece = piece_from(tree_find(&allocator->live, given->address));
+	struct model_piece *piece = piece_at(allocator, given->address);
 	struct model_segment *segment = piece ? piece->segment : NULL;
 
 	for (; segment &&
@@ -338,6 +379,8 @@ void blocks_release(struct model *model)
 		free(allocator->holdings);
 		free(allocator);
 	}
+	while (model->spare_pieces)
+		free(piece_new(model));
 }
 
 const struct model_allocator *model_allocator_find(const struct model *model, uint64_t allocator_id)

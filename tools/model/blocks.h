@@ -42,6 +42,7 @@ struct model_piece {
 					  allocator's */
 	struct model_site *site;       /* NULL without a segment */
 	size_t n_waits;		       /* events that a pending one waits for */
+	struct model_piece *next_spare; /* in model->spare_pieces */
 };
 
 /* The sums that came with the reports, against those of the replay. */
@@ -72,6 +73,9 @@ struct model_allocator {
 	struct tree segments; /* struct model_segment, by address */
 	struct tree live;     /* struct model_piece, by address */
 	struct tree pending;  /* given back, and waiting for events */
+	struct model_piece *near_pieces[HASH_N_NEAR];	  /* of live, by the hash of their address */
+	struct model_segment *near_segments[HASH_N_NEAR]; /* that hold a page of 2 MiB, by the hash
+							     of its number */
 	const struct model_piece *newest; /* valid right after the block_alloc that handed it out */
 	struct model_holding *holdings;
 	size_t n_holdings;

@@ -123,16 +123,20 @@ const struct model_device *model_device_find(const struct model *model, int ordi
 
 static struct model_site *site_of(struct model *model, struct model_site_key key)
 {
-	struct model_site *site;
+	unsigned int hash = hash_of(&key, sizeof(key));
+	struct model_site **near = &HASH_NEAR(model->near_sites, hash), *site = *near;
 
-	HASH_FIND(hh, model->sites, &key, sizeof(key), site);
-	if (site)
+	if (site && !memcmp(&site->key, &key, sizeof(key)))
 		return site;
-	site = memory_new(1, sizeof(*site));
-	site->key = key;
-	if (model->grouper && !key.allocator_id)
-		site->group = model->grouper(model->grouper_user, model, &key);
-	HASH_ADD(hh, model->sites, key, sizeof(site->key), site);
+	HASH_FIND_BYHASHVALUE(hh, model->sites, &key, sizeof(key), hash, site);
+	if (!site) {
+		site = memory_new(1, sizeof(*site));
+		site->key = key;
+		if (model->grouper && !key.allocator_id)
+			site->group = model->grouper(model->grouper_user, model, &key);
+		HASH_ADD_BYHASHVALUE(hh, model->sites, key, sizeof(site->key), hash, site);
+	}
+	*near = site;
 	return site;
 }
 

@@ -424,6 +424,7 @@ struct model {
 	struct model_device host;
 
 	struct model_site *sites;
+	struct model_site *near_sites[HASH_N_NEAR];
 	model_grouper *grouper;
 	void *grouper_user;
 	struct model_failure *failures;
@@ -441,6 +442,7 @@ struct model {
 	uint64_t n_ended_pools;
 	struct model_allocator *allocators; /* see blocks.h */
 	struct model_allocator *last_allocator; /* of the last report */
+	struct model_piece *spare_pieces;
 	struct model_wait *waits;	    /* of freed pieces, by event */
 	struct model_wait *open_waits;	    /* those whose free has not come yet */
 	struct model_place *places;	    /* where waits come from */

@@ -4,6 +4,9 @@
 #include "model/blocks_internal.h"
 #include "model/memory.h"
 
+/* Of which near_segments are found; large segments have many, small ones share none. */
+#define PAGE_BYTES (2u << 20)
+
 struct model_segment *segment_from(struct tree_node *node)
 {
 	return node ? container(node, struct model_segment, node) : NULL;
@@ -83,6 +86,9 @@ void segment_end(struct model *model, struct model_segment *segment)
 		segment->site->n_segments--;
 	}
 	tree_remove(&allocator->segments, &segment->node);
+	for (size_t i = 0; i < HASH_N_NEAR; i++)
+		if (allocator->near_segments[i] == segment)
+			allocator->near_segments[i] = NULL;
 	free(segment);
 }
 
@@ -115,7 +121,8 @@ static struct model_segment *take_mappings(struct model *model, struct model_all
 	return first;
 }
 
-struct model_segment *segment_of(struct model *model, struct model_allocator *allocator,
+/* The same for a piece whose page was not seen before. */
+static struct model_segment *find_segment(struct model *model, struct model_allocator *allocator,
 	uint64_t address, uint64_t bytes, uint64_t time_ns)
 {
 	struct model_block *block = ledger_block_at(model, address);
@@ -126,6 +133,24 @@ struct model_segment *segment_of(struct model *model, struct model_allocator *al
 		block->segment =
 			segment_add(allocator, block->node.key, block->bytes, block, time_ns);
 	return own(block->segment, allocator);
+}
+
+struct model_segment *segment_of(struct model *model, struct model_allocator *allocator,
+	uint64_t address, uint64_t bytes, uint64_t time_ns)
+{
+	uint64_t page = address / PAGE_BYTES;
+	struct model_segment **near =
+		&HASH_NEAR(allocator->near_segments, hash_of(&page, sizeof(page)));
+	struct model_segment *segment = *near;
+
+	/* A piece that reaches beyond may be the first one in the mapping behind. */
+	if (!segment || address < segment->node.key ||
+		address - segment->node.key >= segment->bytes ||
+		bytes > segment->bytes - (address - segment->node.key)) {
+		segment = find_segment(model, allocator, address, bytes, time_ns);
+		*near = segment;
+	}
+	return segment;
 }
 
 const struct model_segment *model_segment_first(const struct model_allocator *allocator)

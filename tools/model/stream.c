@@ -37,7 +37,7 @@ struct record_stream {
 	bool stop;	      /* none is wanted; lock */
 	int error;	      /* of the reader; valid once ended */
 	struct batch *now;    /* being handed out; NULL: none yet */
-	size_t at;	      /* next record of it */
+	const struct vt_record *at, *end; /* what is left of it */
 };
 
 static void keep_list(struct batch *batch, struct vt_list *list)
@@ -165,13 +165,14 @@ static struct batch *next_batch(struct record_stream *stream)
 
 const struct vt_record *record_stream_next(struct record_stream *stream)
 {
-	if (!stream->now || stream->at == stream->now->n) {
+	if (stream->at == stream->end) {
 		stream->now = next_batch(stream);
-		stream->at = 0;
 		if (!stream->now)
 			return NULL;
+		stream->at = stream->now->records;
+		stream->end = stream->at + stream->now->n;
 	}
-	return &stream->now->records[stream->at++];
+	return stream->at++;
 }
 
 uint64_t record_stream_position(const struct record_stream *stream)
