@@ -15,6 +15,7 @@
 #define MAX_FIELDS 32u
 #define MAX_LIST   8192u
 #define MAX_LISTS  2u /* in one record */
+#define N_LISTED   64u /* chunks whose headers are looked at together */
 
 struct cursor;
 
@@ -259,6 +260,17 @@ static const struct vt_chunk_header *chunk_at(const struct vt_reader *reader, ui
 			      (uint64_t)index * reader->header.chunk_bytes);
 }
 
+/* Takes what was read of n chunks out of this process's memory: until a text in them is looked at,
+ * they are not needed. */
+static void let_go(const struct vt_reader *reader, uint32_t index, size_t n)
+{
+	const uint8_t *start = (const uint8_t *)chunk_at(reader, index);
+	size_t left = (size_t)(reader->data + reader->bytes - start);
+	size_t bytes = n * reader->header.chunk_bytes;
+
+	madvise((void *)start, left < bytes ? left : bytes, MADV_DONTNEED);
+}
+
 /* Finds the chunks and sorts them, so that a cursor is needed only while its chunk's time has come.
  */
 static int list_chunks(struct vt_reader *reader)
@@ -281,6 +293,8 @@ static int list_chunks(struct vt_reader *reader)
 
 		if ((const uint8_t *)(chunk + 1) > reader->data + reader->bytes)
 			break;
+		if (i && i % N_LISTED == 0)
+			let_go(reader, i - N_LISTED, N_LISTED);
 		/* Handed out but not begun: the process was stopped right there. */
 		if (!chunk->magic)
 			continue;
@@ -575,6 +589,7 @@ static int advance(struct vt_reader *reader, struct cursor *cursor)
 		return 1;
 	if (found < 0 || cursor->cut)
 		reader->damage.n_chunks_cut++;
+	let_go(reader, cursor->ahead.chunk, 1);
 	cursor_free(cursor);
 	return 0;
 }
