@@ -62,6 +62,12 @@ static void set_preload(const char *library)
 	free(value);
 }
 
+/* Whoever set it, even to nothing, has another tool for NVTX in mind, or none. */
+static void set_annotations(const char *library)
+{
+	setenv("NVTX_INJECTION64_PATH", library, 0);
+}
+
 static volatile pid_t running;
 
 static const int forwarded[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
@@ -84,6 +90,7 @@ static void execute(char **arguments, const char *library, int report_fd)
 	int error;
 
 	set_preload(library);
+	set_annotations(library);
 	execvp(arguments[0], arguments);
 	error = errno;
 	if (write(report_fd, &error, sizeof(error)) < 0)

@@ -192,6 +192,18 @@ enum vt_graph_pool_action {
 	VT_GRAPH_POOL_USER_GONE = 7,
 };
 
+/* How a program told of a mark or phase, and to which begin the end of a phase belongs. */
+enum vt_told {
+	VT_TOLD_API = 1,	/* vramtrace.h: the newest of that name, of the thread or else of any */
+	VT_TOLD_NVTX = 2,	/* NVTX mark, push and pop: the newest of the thread and domain */
+	VT_TOLD_NVTX_RANGE = 3, /* NVTX start and end, by any thread: the one with the range_id */
+};
+
+enum vt_phase_action {
+	VT_PHASE_BEGIN = 1,
+	VT_PHASE_END = 2,
+};
+
 /* Item of stack.python: this frame is the outermost that its call of the evaluation loop ran. */
 #define VT_PYTHON_ENTRY 0x80000000u
 

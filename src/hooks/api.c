@@ -10,6 +10,7 @@
 #include "record/arena.h"
 #include "record/events_block.h"
 #include "record/notes.h"
+#include "record/phases.h"
 #include "record/session.h"
 #include "vramtrace/vramtrace.h"
 
@@ -106,6 +107,35 @@ __attribute__((visibility("default"))) void vramtrace_block_free(
 		event_block_free(&allocator, (uintptr_t)pointer, bytes, NULL);
 	}
 	errno = saved;
+}
+
+static struct phase_event told(const char *name)
+{
+	return (struct phase_event){.told = VT_TOLD_API, .name = name, .domain = ""};
+}
+
+__attribute__((visibility("default"))) void vramtrace_mark(const char *name)
+{
+	struct phase_event event = told(name);
+
+	if (name)
+		phases_mark(&event);
+}
+
+__attribute__((visibility("default"))) void vramtrace_phase_begin(const char *name)
+{
+	struct phase_event event = told(name);
+
+	if (name)
+		phases_begin(&event);
+}
+
+__attribute__((visibility("default"))) void vramtrace_phase_end(const char *name)
+{
+	struct phase_event event = told(name);
+
+	if (name)
+		phases_end(&event);
 }
 
 void api_forget(void)

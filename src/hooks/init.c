@@ -3,6 +3,7 @@
 #include "hooks/api.h"
 #include "hooks/contexts.h"
 #include "hooks/copy_timing.h"
+#include "hooks/nvtx.h"
 #include "hooks/sample.h"
 #include "record/session.h"
 
@@ -11,6 +12,7 @@ static void forget_in_child(void)
 	contexts_forget();
 	sample_forget();
 	api_forget();
+	nvtx_forget();
 	timing_forget();
 }
 

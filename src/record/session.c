@@ -19,6 +19,7 @@
 #include "record/live.h"
 #include "record/options.h"
 #include "record/path.h"
+#include "record/phases.h"
 #include "record/process.h"
 #include "record/stack.h"
 #include "record/stackset.h"
@@ -129,6 +130,7 @@ static void forget_in_child(void)
 	int state = atomic_load_explicit(&session.state, memory_order_relaxed);
 
 	unwind_forget();
+	phases_forget();
 	if (state == SESSION_OFF || state == SESSION_IDLE)
 		return;
 	vt_writer_forget(&session.writer);
@@ -234,6 +236,7 @@ void session_start(uint64_t since_ns)
 	stack_prepare();
 	uncovered_flush();
 	notes_flush();
+	phases_flush();
 	describe_driver();
 }
 
