@@ -48,7 +48,7 @@ struct vt_file_header {
 	_Atomic uint64_t n_chunks; /* chunks handed out so far */
 	_Atomic uint64_t n_lost;   /* records lost so far by all threads */
 	_Atomic int32_t stopped;   /* VT_E_*: why no more chunks were handed out; 0 none */
-	uint32_t pad;
+	_Atomic uint32_t control;  /* VT_CONTROL_* bits */
 	/* Written by `vramtrace run`, which alone learns of signals and of _exit(); and when a
 	 * trace is packed. */
 	_Atomic uint32_t launcher_end; /* enum vt_end */
@@ -67,6 +67,11 @@ struct vt_chunk_header {
 	uint64_t checksum; /* vt_checksum over the records */
 	uint64_t reserved[3];
 };
+
+/* Bits of control: the recorder looks at this word while it records; recording is paused, which
+ * others may set and clear in the file. */
+#define VT_CONTROL_HEEDED 1u
+#define VT_CONTROL_PAUSED 2u
 
 _Static_assert(sizeof(struct vt_file_header) == 128, "header layout is part of the format");
 _Static_assert(sizeof(struct vt_chunk_header) == 64, "chunk layout is part of the format");
@@ -194,8 +199,8 @@ enum vt_graph_pool_action {
 
 /* How a program told of a mark or phase, and to which begin the end of a phase belongs. */
 enum vt_told {
-	VT_TOLD_API = 1,	/* vramtrace.h: the newest of that name, of the thread or else of any */
-	VT_TOLD_NVTX = 2,	/* NVTX mark, push and pop: the newest of the thread and domain */
+	VT_TOLD_API = 1,  /* vramtrace.h: the newest of that name, of the thread or else of any */
+	VT_TOLD_NVTX = 2, /* NVTX mark, push and pop: the newest of the thread and domain */
 	VT_TOLD_NVTX_RANGE = 3, /* NVTX start and end, by any thread: the one with the range_id */
 };
 
@@ -203,6 +208,13 @@ enum vt_phase_action {
 	VT_PHASE_BEGIN = 1,
 	VT_PHASE_END = 2,
 };
+
+/* Bits of host_memory.known, each for the fields of that name. */
+#define VT_HOST_RESIDENT  1u
+#define VT_HOST_LOCKED	  2u
+#define VT_HOST_SWAPPED	  4u
+#define VT_HOST_AVAILABLE 8u
+#define VT_HOST_SWAP	  16u
 
 /* Item of stack.python: this frame is the outermost that its call of the evaluation loop ran. */
 #define VT_PYTHON_ENTRY 0x80000000u

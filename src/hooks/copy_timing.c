@@ -8,6 +8,7 @@
 #include "hooks/contexts.h"
 #include "hooks/driver.h"
 #include "hooks/sample.h"
+#include "record/pause.h"
 
 #define N_PAIRS	    128u /* copies of one thread whose times are not read yet */
 #define N_LIVES	    64u
@@ -196,7 +197,7 @@ struct timing_pair *timing_start(bool per_thread, CUstream stream)
 	struct timing_pair *pair = NULL;
 	int saved = errno;
 
-	if (!options.copies || session_thread.depth || !session_is_on())
+	if (!options.copies || session_thread.depth || !session_is_on() || pause_is_on())
 		return NULL;
 	session_thread.depth++;
 	if (own_calls_begin()) {

@@ -68,9 +68,9 @@ struct attributes {
 /* A handle, of a domain or of a registered string, is the text itself, kept for ever and only once.
  */
 static struct {
-	pthread_mutex_t lock; /* a leaf: nothing is called under it but the arena */
-	struct arena arena;   /* lock */
-	unsigned int n;	      /* lock */
+	pthread_mutex_t lock;	    /* a leaf: nothing is called under it but the arena */
+	struct arena arena;	    /* lock */
+	unsigned int n;		    /* lock */
 	const char *items[N_TEXTS]; /* lock; by hash, the next free place on collision */
 } texts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 

@@ -8,6 +8,7 @@
 #include "hooks/driver.h"
 #include "hooks/nvml.h"
 #include "record/options.h"
+#include "record/pause.h"
 
 #define INTERVAL_NS	   10000000u
 #define OTHERS_INTERVAL_NS 1000000000u
@@ -71,11 +72,17 @@ static bool is_wanted(const struct call *call)
 	return call->recorded && options.memory_samples && session_is_on();
 }
 
-/* Whether anything may be asked after this call at all. */
-static bool is_allowed(const struct call *call)
+/* Whether anything may be asked after this call at all, */
+static bool is_possible(const struct call *call)
 {
 	return is_wanted(call) && call->device >= 0 && call->device < MAX_DEVICES &&
 	       !sample_captures_open();
+}
+
+/* and is worth it when nothing was refused. */
+static bool is_allowed(const struct call *call)
+{
+	return is_possible(call) && !pause_is_on();
 }
 
 /* True for one caller an interval. */
@@ -197,7 +204,7 @@ void sample_refusal(const struct call *call)
 		return;
 	/* The memory may have been wanted on another device than the one that can be asked. */
 	here.device = contexts_current().device;
-	if (!is_allowed(&here))
+	if (!is_possible(&here))
 		return;
 	if (is_time(&here, here.device, ASK_OTHERS)) {
 		others = nvml_read_others(here.device);

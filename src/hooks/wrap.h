@@ -16,6 +16,7 @@
 #include "hooks/measure.h"
 #include "hooks/sample.h"
 #include "record/events.h"
+#include "record/host_memory.h"
 
 /* Whether the name ends in _ptsz or _ptds; known when it is compiled. */
 #define PER_THREAD(name)                                                                           \
@@ -102,6 +103,8 @@ static inline CUresult wrap_leave(const struct call *call)
 		timing_read(call);
 	if (__builtin_expect(call->result == CUDA_ERROR_OUT_OF_MEMORY, 0))
 		sample_refusal(call);
+	if (__builtin_expect(call->recorded && host_memory_is_due(call->end_ns), 0))
+		host_memory_sample(call->end_ns);
 	call_leave(call);
 	return (CUresult)call->result;
 }

@@ -7,6 +7,7 @@
 #include "record/live.h"
 #include "record/modules.h"
 #include "record/options.h"
+#include "record/pause.h"
 #include "record/stack.h"
 #include "record/stackset.h"
 #include "trace/writer.h"
@@ -86,9 +87,19 @@ static struct vt_lane *begin(const struct call *call)
 			return NULL;
 	}
 	lane = session_lane(call->start_ns);
-	if (lane)
+	if (lane) {
+		pause_check(lane, call->start_ns);
 		name_apis(lane, call);
+	}
 	return lane;
+}
+
+/* The same for what no memory comes or goes by. */
+static struct vt_lane *begin_copy(const struct call *call)
+{
+	struct vt_lane *lane = options.copies ? begin(call) : NULL;
+
+	return lane && !pause_is_on() ? lane : NULL;
 }
 
 static void put_stack(
@@ -107,7 +118,7 @@ static void put_stack(
 	vt_put_stack(lane, &record);
 }
 
-uint64_t current_stack(struct vt_lane *lane, uint64_t time_ns)
+uint64_t stack_of_refusal(struct vt_lane *lane, uint64_t time_ns)
 {
 	struct stackset_key key;
 	struct stack stack;
@@ -124,6 +135,11 @@ uint64_t current_stack(struct vt_lane *lane, uint64_t time_ns)
 	return stack_id;
 }
 
+uint64_t current_stack(struct vt_lane *lane, uint64_t time_ns)
+{
+	return pause_is_on() ? 0 : stack_of_refusal(lane, time_ns);
+}
+
 /* wanted says what was asked for. */
 static void put_failure(
 	const struct call *call, struct vt_lane *lane, const struct vt_rec_failure *wanted)
@@ -132,7 +148,7 @@ static void put_failure(
 
 	record.time_ns = since_start(call->end_ns);
 	record.api_id = call->api;
-	record.stack_id = current_stack(lane, record.time_ns);
+	record.stack_id = stack_of_refusal(lane, record.time_ns);
 	record.duration_ns = duration_of(call);
 	record.result = (uint64_t)call->result;
 	record.caller_api = session_thread.caller.api;
@@ -227,7 +243,7 @@ static uint64_t timed_id_of(const struct call *call, const struct event_copy *co
 
 void event_copy(const struct call *call, const struct event_copy *copy)
 {
-	struct vt_lane *lane = options.copies ? begin(call) : NULL;
+	struct vt_lane *lane = begin_copy(call);
 	struct vt_rec_copy record;
 
 	if (!lane)
@@ -311,7 +327,7 @@ void event_peer_access(const struct call *call, int peer, bool on)
 void event_set(
 	const struct call *call, unsigned int flags, uint64_t dst, uint64_t bytes, uint64_t stream)
 {
-	struct vt_lane *lane = options.copies ? begin(call) : NULL;
+	struct vt_lane *lane = begin_copy(call);
 	struct vt_rec_set record;
 
 	if (!lane)
@@ -588,7 +604,7 @@ void event_graph(const struct call *call, enum vt_graph_action action, uint64_t 
 void event_migrate(const struct call *call, enum vt_migrate_action action, uint64_t address,
 	uint64_t bytes, int device, uint64_t stream)
 {
-	struct vt_lane *lane = options.copies ? begin(call) : NULL;
+	struct vt_lane *lane = begin_copy(call);
 	struct vt_rec_migrate record;
 
 	if (!lane)

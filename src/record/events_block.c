@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "record/events_internal.h"
+#include "record/pause.h"
 #include "record/session.h"
 #include "trace/writer.h"
 
@@ -34,6 +35,8 @@ static struct moment begin(void)
 		return moment;
 	now = session_clock_ns();
 	moment.lane = session_lane(now);
+	if (moment.lane)
+		pause_check(moment.lane, now);
 	moment.time_ns = vt_writer_time(&session.writer, now);
 	return moment;
 }
@@ -169,7 +172,7 @@ void event_block_failure(
 		.bytes = bytes,
 		.allocated_bytes = totals->allocated_bytes,
 		.reserved_bytes = totals->reserved_bytes,
-		.stack_id = current_stack(moment.lane, moment.time_ns),
+		.stack_id = stack_of_refusal(moment.lane, moment.time_ns),
 	};
 	vt_put_block_failure(moment.lane, &record);
 }

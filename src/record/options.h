@@ -14,7 +14,7 @@ enum options_unwinder {
 };
 
 struct options {
-	bool enabled;			/* VRAMTRACE_ENABLED */
+	bool enabled;			/* VRAMTRACE_ENABLED: false starts paused */
 	bool quiet;			/* VRAMTRACE_QUIET: nothing on stderr */
 	bool native_stacks;		/* VRAMTRACE_STACK: both, native */
 	bool python_stacks;		/* VRAMTRACE_STACK: both, python */

@@ -31,8 +31,10 @@ static struct vt_text text_of(const char *text)
 	return (struct vt_text){text, strnlen(text, PHASES_MAX_NAME)};
 }
 
-static void write_phase(
-	const struct phase_event *event, enum vt_phase_action action, uint64_t thread_id)
+/* of_thread NULL: of this one, now. Else it began earlier, and stands before all that is written
+ * later. */
+static void write_phase(const struct phase_event *event, enum vt_phase_action action,
+	const struct waiting *of_thread)
 {
 	uint64_t now = session_clock_ns();
 	struct vt_lane *lane = session_lane(now);
@@ -40,14 +42,17 @@ static void write_phase(
 		.time_ns = vt_writer_time(&session.writer, now),
 		.action = action,
 		.told = event->told,
-		.thread_id = thread_id,
+		.thread_id = of_thread ? of_thread->thread_id : 0,
 		.range_id = event->range_id,
 		.name = text_of(event->name),
 		.domain = text_of(event->domain),
 	};
 
-	if (lane)
-		vt_put_phase(lane, &record);
+	if (!lane)
+		return;
+	if (of_thread)
+		record.time_ns = lane->delta.time_ns;
+	vt_put_phase(lane, &record);
 }
 
 void phases_mark(const struct phase_event *event)
@@ -93,7 +98,7 @@ void phases_begin(const struct phase_event *event)
 	int saved = errno;
 
 	if (session_is_on()) {
-		write_phase(event, VT_PHASE_BEGIN, 0);
+		write_phase(event, VT_PHASE_BEGIN, NULL);
 	} else if (session_is_possible()) {
 		wait_for_trace(event);
 		/* The trace may have been made meanwhile, and have found nothing waiting. */
@@ -151,7 +156,7 @@ void phases_end(const struct phase_event *event)
 	int saved = errno;
 
 	if (!stop_waiting(event) && session_is_on())
-		write_phase(event, VT_PHASE_END, 0);
+		write_phase(event, VT_PHASE_END, NULL);
 	errno = saved;
 }
 
@@ -168,7 +173,7 @@ void phases_flush(void)
 
 		event.name = waiting.items[i].name;
 		event.domain = waiting.items[i].domain;
-		write_phase(&event, VT_PHASE_BEGIN, waiting.items[i].thread_id);
+		write_phase(&event, VT_PHASE_BEGIN, &waiting.items[i]);
 	}
 	atomic_store(&waiting.n, 0);
 	pthread_mutex_unlock(&waiting.lock);

@@ -15,10 +15,12 @@
 #include "record/eval.h"
 #include "record/events.h"
 #include "record/events_block.h"
+#include "record/host_memory.h"
 #include "record/interpreter.h"
 #include "record/live.h"
 #include "record/options.h"
 #include "record/path.h"
+#include "record/pause.h"
 #include "record/phases.h"
 #include "record/process.h"
 #include "record/stack.h"
@@ -114,6 +116,7 @@ static void finish(int status, void *unused)
 	notes_finish();
 	lane = session_lane(session_clock_ns());
 	if (lane) {
+		host_memory_write(lane);
 		record.time_ns = vt_writer_time(&session.writer, session_clock_ns());
 		interpreter_finish(lane, record.time_ns);
 		native_finish(lane, record.time_ns);
@@ -145,6 +148,8 @@ static void forget_in_child(void)
 	events_block_forget();
 	uncovered_forget();
 	notes_forget();
+	pause_forget();
+	host_memory_forget();
 	session.path[0] = '\0';
 	atomic_fetch_add_explicit(&session.epoch, 1, memory_order_relaxed);
 	atomic_store_explicit(&session.ended, false, memory_order_relaxed);
@@ -159,7 +164,7 @@ void session_prepare(char **environ_list, void (*describe)(void))
 	options_read(environ_list);
 	describe_driver = describe;
 	atomic_store_explicit(&session.epoch, 1, memory_order_relaxed);
-	if (!options.enabled || getauxval(AT_SECURE))
+	if (getauxval(AT_SECURE))
 		return;
 	have_thread_key = !pthread_key_create(&thread_key, thread_ended);
 	pthread_atfork(NULL, NULL, forget_in_child);
@@ -175,7 +180,8 @@ static void say_stopped(int error)
 
 static int open_trace(void)
 {
-	struct vt_writer_options how = {.max_bytes = options.max_bytes, .on_stop = say_stopped};
+	struct vt_writer_options how = {
+		.max_bytes = options.max_bytes, .paused = !options.enabled, .on_stop = say_stopped};
 	int error = VT_E_OPEN;
 
 	for (unsigned int n = 0; n < MAX_NAME_TRIES; n++) {

@@ -17,7 +17,7 @@
 #include "trace/writer.h"
 
 enum session_state {
-	SESSION_OFF,	  /* never records: paused, set-user-id, or failed to start */
+	SESSION_OFF,	  /* never records: set-user-id, or failed to start */
 	SESSION_IDLE,	  /* no CUDA use seen yet: no file */
 	SESSION_STARTING, /* one thread is making the file */
 	SESSION_ON,

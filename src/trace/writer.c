@@ -83,7 +83,7 @@ static int reserve_bytes(const struct vt_writer *writer, uint64_t offset, uint64
 
 /* The magic comes last: a process killed in the middle of this leaves a file that says it is empty,
  * not one that contradicts itself. */
-static int write_header(struct vt_writer *writer)
+static int write_header(struct vt_writer *writer, bool paused)
 {
 	struct vt_file_header *header = writer->header;
 	size_t magic = sizeof(header->magic);
@@ -94,6 +94,10 @@ static int write_header(struct vt_writer *writer)
 	header->chunk_bytes = VT_CHUNK_BYTES;
 	header->pid = (uint32_t)getpid();
 	header->schema_bytes = (uint32_t)vt_schema_text_bytes;
+	/* What nobody else can write into is not worth heeding. */
+	atomic_store_explicit(&header->control,
+		(writer->copy ? 0 : VT_CONTROL_HEEDED) | (paused ? VT_CONTROL_PAUSED : 0),
+		memory_order_relaxed);
 	header->start_realtime_ns = clock_ns(CLOCK_REALTIME);
 	header->start_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
 	memcpy(header + 1, vt_schema_text, vt_schema_text_bytes);
@@ -128,7 +132,7 @@ int vt_writer_open(
 			writer->copy = true;
 			writer->header = map_private(VT_HEADER_BYTES);
 		}
-		error = writer->header ? write_header(writer) : VT_E_NO_MEMORY;
+		error = writer->header ? write_header(writer, options->paused) : VT_E_NO_MEMORY;
 	}
 	writer->mapped_end = VT_HEADER_BYTES;
 	if (error) {

@@ -53,6 +53,7 @@ struct vt_writer {
 
 struct vt_writer_options {
 	uint64_t max_bytes; /* largest file, 0: no limit */
+	bool paused;	    /* recording begins paused */
 	bool copy;	    /* never use a shared mapping (for tests and odd file systems) */
 	void (*on_stop)(int error); /* told once, with no lock held, when the file can grow no more;
 				       may be NULL */
@@ -79,6 +80,13 @@ struct vt_lane *vt_writer_lane(struct vt_writer *writer, uint32_t tid, uint64_t 
 
 /* Gives the lane back when its thread ends; another thread may go on in its chunk. */
 void vt_lane_release(struct vt_lane *lane);
+
+/* Whether the control word says that recording is paused. */
+static inline bool vt_writer_is_paused(const struct vt_writer *writer)
+{
+	return atomic_load_explicit(&writer->header->control, memory_order_relaxed) &
+	       VT_CONTROL_PAUSED;
+}
 
 /* Nanoseconds since the trace's start for a CLOCK_MONOTONIC reading. */
 static inline uint64_t vt_writer_time(const struct vt_writer *writer, uint64_t monotonic_ns)

@@ -44,8 +44,8 @@ calls capture sampled capture VRAMTRACE_MEMINFO=1 VRAMTRACE_STACK=none
 	calls timed sampled all VRAMTRACE_MEMINFO=1
 	calls timed-capture sampled capture VRAMTRACE_MEMINFO=1 VRAMTRACE_STACK=none
 )
-step off traced VRAMTRACE_ENABLED=0 VRAMTRACE_OUTPUT=off.vt "$rows/rows_caller" unsampled all
-[ ! -e off.vt ] || fail "VRAMTRACE_ENABLED=0 left a trace"
+step off traced VRAMTRACE_OUTPUT=no/such/folder/off.vt "$rows/rows_caller" unsampled all
+step paused traced VRAMTRACE_ENABLED=0 VRAMTRACE_MEMINFO=0 VRAMTRACE_OUTPUT=paused.vt "$rows/rows_caller" unsampled all
 
 step routes traced VRAMTRACE_OUTPUT=routes.vt "$rows/rows_caller" sampled routes "$rows/rows_decoy.so" "$rows/rows_linked.so"
 [ ! -e routes.vt ] || fail "look-ups and calls of a decoy left a trace"

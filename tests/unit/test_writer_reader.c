@@ -75,7 +75,8 @@ static void all_kinds_come_back_without_mapping(void **state)
 	check_all_kinds(copied);
 }
 
-/* Both ways of writing make the same file, but for the clocks. */
+/* Both ways of writing make the same file, but for the clocks, and that only one can be told to
+ * pause. */
 static void copy_mode_writes_the_same_bytes(void **state)
 {
 	uint8_t *data[2];
@@ -94,6 +95,9 @@ static void copy_mode_writes_the_same_bytes(void **state)
 		trace_end(&writer);
 		data[i] = file_read(PATH, &bytes[i]);
 		memset(data[i] + offsetof(struct vt_file_header, start_realtime_ns), 0, 16);
+		assert_int_equal(
+			((struct vt_file_header *)data[i])->control, i ? 0 : VT_CONTROL_HEEDED);
+		((struct vt_file_header *)data[i])->control = 0;
 	}
 	assert_int_equal(bytes[0], bytes[1]);
 	assert_int_equal((bytes[0] - VT_HEADER_BYTES) % VT_CHUNK_BYTES, 0);

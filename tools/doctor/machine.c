@@ -24,8 +24,10 @@ void doctor_check_environment(struct findings *findings)
 	struct stat status;
 
 	if (enabled && !strcmp(enabled, "0"))
-		findings_add(findings, FINDING_PROBLEM, "environment", "unset VRAMTRACE_ENABLED",
-			"VRAMTRACE_ENABLED=0: nothing is recorded");
+		findings_add(findings, FINDING_PROBLEM, "environment",
+			"unset VRAMTRACE_ENABLED, or vramtrace resume PID",
+			"VRAMTRACE_ENABLED=0: no call stacks and copies are recorded until "
+			"recording is resumed");
 	if (deepbind && !strcmp(deepbind, "keep"))
 		findings_add(findings, FINDING_WARNING, "environment",
 			"unset VRAMTRACE_DEEPBIND if the program works without it",
