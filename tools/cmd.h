@@ -25,6 +25,7 @@ enum {
 enum cmd_need {
 	NEED_TRACES,	/* one or more traces or folders of traces */
 	NEED_ONE_TRACE, /* exactly one trace */
+	NEED_PROCESSES, /* one or more process ids, or traces of running ones */
 	NEED_COMMAND,	/* a program and its arguments */
 	MAY_COMMAND,	/* the same, or nothing */
 };
@@ -120,6 +121,8 @@ int cmd_timeline(const struct options *options);
 int cmd_dump(const struct options *options);
 int cmd_info(const struct options *options);
 int cmd_pack(const struct options *options);
+int cmd_pause(const struct options *options);
+int cmd_resume(const struct options *options);
 int cmd_doctor(const struct options *options);
 
 #endif

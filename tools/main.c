@@ -70,6 +70,12 @@ static const struct cmd commands[] = {
 		"Makes a small file of a trace, with its names inside, to be read on any other "
 		"host.",
 		"vramtrace pack -o train.vt.zst train.vt"},
+	{"pause", cmd_pause, NEED_PROCESSES, 0, "PID|TRACE...",
+		"Has a running process recorded without call stacks, copies and samples, until it "
+		"is resumed.",
+		"vramtrace pause 4242"},
+	{"resume", cmd_resume, NEED_PROCESSES, 0, "PID|TRACE...",
+		"Has a paused process recorded in full again.", "vramtrace resume 4242"},
 	{"doctor", cmd_doctor, MAY_COMMAND, OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
 		"[-- PROGRAM [ARGUMENT...]]",
 		"Says what would keep a program from being traced, without running it.",

@@ -416,8 +416,9 @@ static int check_arguments(const struct options *options, const struct cmd *cmd)
 		return STATUS_OK;
 	if (!options->n_arguments && cmd->need != MAY_COMMAND)
 		return complain(cmd,
-			cmd->need == NEED_COMMAND ? "no command to run is given"
-						  : "no trace is given",
+			cmd->need == NEED_COMMAND     ? "no command to run is given"
+			: cmd->need == NEED_PROCESSES ? "no process is given"
+						      : "no trace is given",
 			NULL);
 	if (cmd->need == NEED_ONE_TRACE && options->n_arguments > 1)
 		return complain(cmd, "takes one trace, not also", options->arguments[1]);
