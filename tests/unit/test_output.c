@@ -239,10 +239,12 @@ static void print_timeline_json(FILE *out, const struct report_trace *traces, si
 	struct timeline timeline = {.n_columns = 1, .column_ns = 1};
 	struct timeline_column column = {.tracked_bytes = 1};
 	struct timeline_device device = {0, &column};
+	struct vt_rec_host_memory host = {.known = VT_HOST_LOCKED, .locked_bytes = 1};
 
 	(void)n;
 	timeline.devices = &device;
 	timeline.n_devices = 1;
+	timeline.host = &host;
 	timeline_json(out, &timeline, traces->overview->facts.file);
 }
 

@@ -360,10 +360,11 @@ static void test_timeline(void **state)
 {
 	static const char *const expected[] = {
 		"time_ns,device,tracked_bytes,",
-		",device_used_bytes,untracked_bytes,other_processes_bytes,unexplained_bytes\n",
+		",device_used_bytes,untracked_bytes,other_processes_bytes,unexplained_bytes",
+		",resident_bytes,locked_bytes,machine_available_bytes,machine_swap_used_bytes\n",
 		/* Nothing was sampled in the first column. */
-		",,,,\n",
-		",69206016,12582912,23068672,4194304\n",
+		",,,,,,,,\n",
+		",69206016,12582912,23068672,4194304,,,,\n",
 		("last sample: 66.0 MiB in use = 28.0 MiB tracked + 12.0 MiB untracked + 4.0 MiB "
 		 "unexplained + 22.0 MiB of others\n"),
 	};

@@ -2,12 +2,14 @@
 
 #include <stdlib.h>
 
+#include "analysis/order.h"
 #include "model/memory.h"
 
 struct filler {
 	struct timeline *timeline;
 	size_t column;			/* being filled */
 	struct timeline_column *states; /* each device as the last record left it */
+	struct vt_rec_host_memory host; /* the last sample */
 };
 
 static void take_state(struct timeline_column *state, const struct model_device *device)
@@ -45,6 +47,7 @@ static void enter(struct filler *filler)
 		else
 			take_sample(column, state);
 	}
+	filler->timeline->host[filler->column] = filler->host;
 }
 
 /* Goes on to a later column; what was held at the end of one is held at the beginning of the next.
@@ -65,6 +68,57 @@ static size_t column_at(const struct timeline *timeline, uint64_t time_ns)
 	return column < timeline->n_columns ? (size_t)column : timeline->n_columns - 1;
 }
 
+static void add_event(struct timeline_events *events, const struct timeline_event *event)
+{
+	if (events->n_items == TIMELINE_MAX_EVENTS) {
+		events->n_left_out++;
+		return;
+	}
+	events->items =
+		memory_grow(events->items, events->n_items, &events->room, sizeof(*events->items));
+	events->items[events->n_items++] = *event;
+}
+
+static void add_phase(struct timeline_events *events, const struct model_open_phase *phase,
+	bool is_open, uint64_t end_ns)
+{
+	struct timeline_event event = {
+		phase->place, phase->thread_id, phase->begin_ns, is_open, end_ns};
+
+	add_event(events, &event);
+}
+
+/* Where the program says it is, and what the host says. */
+static void observe_told(
+	struct filler *filler, const struct model *model, const struct vt_record *record)
+{
+	struct timeline_event mark = {
+		model->phases.last_mark, record->tid, record->time_ns, false, record->time_ns};
+
+	if (record->kind == VT_REC_mark)
+		add_event(&filler->timeline->marks, &mark);
+	if (record->kind == VT_REC_phase && model->phases.ended.phase)
+		add_phase(&filler->timeline->phases, &model->phases.ended, false, record->time_ns);
+	if (record->kind == VT_REC_host_memory)
+		filler->host = record->host_memory;
+}
+
+static int compare_events(const void *a, const void *b)
+{
+	const struct timeline_event *x = a, *y = b;
+
+	return order_of(x->begin_ns, y->begin_ns);
+}
+
+static void finish_phases(struct timeline *timeline, const struct model *model)
+{
+	for (size_t i = 0; i < model->phases.n_open; i++)
+		add_phase(&timeline->phases, &model->phases.open[i], true, 0);
+	if (timeline->phases.n_items)
+		qsort(timeline->phases.items, timeline->phases.n_items,
+			sizeof(*timeline->phases.items), compare_events);
+}
+
 static void observe(void *user, const struct model *model, const struct vt_record *record)
 {
 	struct filler *filler = user;
@@ -72,6 +126,7 @@ static void observe(void *user, const struct model *model, const struct vt_recor
 	if (record->kind < VT_REC_alloc)
 		return;
 	advance(filler, column_at(filler->timeline, record->time_ns));
+	observe_told(filler, model, record);
 	for (size_t i = 0; i < filler->timeline->n_devices; i++) {
 		const struct model_device *device =
 			model_device_find(model, filler->timeline->devices[i].ordinal);
@@ -90,7 +145,7 @@ static bool used(const struct model_device *device)
 int timeline_make(struct timeline *timeline, struct replay *replay, size_t n_columns)
 {
 	const struct model *model = replay->model;
-	struct filler filler = {timeline, 0, NULL};
+	struct filler filler = {.timeline = timeline};
 	uint64_t length = model->last_ns > model->first_ns ? model->last_ns - model->first_ns : 0;
 	int error;
 
@@ -109,12 +164,15 @@ int timeline_make(struct timeline *timeline, struct replay *replay, size_t n_col
 		timeline->devices[timeline->n_devices++] = (struct timeline_device){
 			device->ordinal, memory_new(n_columns, sizeof(struct timeline_column))};
 	}
+	timeline->host = memory_new(n_columns, sizeof(*timeline->host));
 	filler.states = memory_new(timeline->n_devices, sizeof(*filler.states));
 	error = replay_again(replay, observe, &filler);
-	if (error)
+	if (error) {
 		timeline_release(timeline);
-	else
+	} else {
 		advance(&filler, n_columns - 1);
+		finish_phases(timeline, replay->model);
+	}
 	free(filler.states);
 	return error;
 }
@@ -124,5 +182,8 @@ void timeline_release(struct timeline *timeline)
 	for (size_t i = 0; i < timeline->n_devices; i++)
 		free(timeline->devices[i].columns);
 	free(timeline->devices);
+	free(timeline->host);
+	free(timeline->marks.items);
+	free(timeline->phases.items);
 	*timeline = (struct timeline){0};
 }

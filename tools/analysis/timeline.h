@@ -1,5 +1,5 @@
 /* Memory over time, in columns of equal length: what a device held at most, by kind, and what the
- * driver said. */
+ * driver said; beside it what the host said, and where the program was. */
 #ifndef VRAMTRACE_ANALYSIS_TIMELINE_H
 #define VRAMTRACE_ANALYSIS_TIMELINE_H
 
@@ -21,6 +21,25 @@ struct timeline_device {
 	struct timeline_column *columns;
 };
 
+/* More marks, or phases, of a trace are only counted. */
+#define TIMELINE_MAX_EVENTS 10000u
+
+/* A mark, or a phase. */
+struct timeline_event {
+	struct model_place_name place; /* texts point into the trace */
+	uint64_t thread_id;
+	uint64_t begin_ns;
+	bool is_open;
+	uint64_t end_ns; /* of a phase that is not open */
+};
+
+struct timeline_events {
+	struct timeline_event *items; /* in the order of their begin */
+	size_t n_items;
+	size_t room;
+	uint64_t n_left_out;
+};
+
 /* Release with timeline_release. */
 struct timeline {
 	uint64_t start_ns;  /* of the first column */
@@ -28,6 +47,8 @@ struct timeline {
 	size_t n_columns;
 	struct timeline_device *devices;
 	size_t n_devices;
+	struct vt_rec_host_memory *host; /* n_columns; last sample in or before; .known 0: none */
+	struct timeline_events marks, phases;
 };
 
 /* Replays once more into n_columns (at least 1) columns. Devices that were never used are left out.

@@ -89,6 +89,13 @@ void stack_apply(struct model *model, const struct vt_record *record);
 void stack_release(struct model *model);
 void blocks_apply(struct model *model, const struct vt_record *record);
 
+void phases_apply(struct model *model, const struct vt_record *record);
+void host_apply(struct model *model, const struct vt_record *record);
+
+/* The record was taken in: books it in the phases that are open. */
+void phases_note(struct model *model, const struct vt_record *record);
+void phases_release(struct model *model);
+
 /* Releases allocators, their segments and pieces. */
 void blocks_release(struct model *model);
 

@@ -49,6 +49,7 @@ void model_free(struct model *model)
 	graph_release(model);
 	stack_release(model);
 	host_ranges_release(model);
+	phases_release(model);
 	while (model->pools) {
 		struct model_pool *pool = model->pools;
 
@@ -319,18 +320,33 @@ static void note_time(struct model *model, const struct vt_record *record)
 {
 	bool event = (record->kind >= VT_REC_alloc && record->kind <= VT_REC_graph_pool) ||
 		     record->kind == VT_REC_copy_time || record->kind == VT_REC_peer_access;
+	bool told = record->kind >= VT_REC_mark && record->kind <= VT_REC_pause;
 
 	if (event && !model->n_events++)
 		model->first_ns = record->time_ns;
-	if ((event || record->kind == VT_REC_end) && record->time_ns > model->last_ns)
+	if ((event || told || record->kind == VT_REC_end) && record->time_ns > model->last_ns)
 		model->last_ns = record->time_ns;
 	if (record->kind < VT_N_RECORDS)
 		model->n_by_record[record->kind]++;
 }
 
-void model_apply(struct model *model, const struct vt_record *record)
+bool model_may_raise(const struct vt_record *record)
 {
-	note_time(model, record);
+	switch (record->kind) {
+	case VT_REC_alloc:
+	case VT_REC_handle_create:
+	case VT_REC_pool_memory:
+	case VT_REC_graph:
+	case VT_REC_graph_memory:
+	case VT_REC_block_alloc:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void apply(struct model *model, const struct vt_record *record)
+{
 	switch (record->kind) {
 	case VT_REC_alloc:
 		ledger_apply_alloc(model, record);
@@ -402,10 +418,25 @@ void model_apply(struct model *model, const struct vt_record *record)
 	case VT_REC_access:
 		vmm_apply(model, record);
 		break;
+	case VT_REC_mark:
+	case VT_REC_phase:
+		phases_apply(model, record);
+		break;
+	case VT_REC_host_memory:
+	case VT_REC_pause:
+		host_apply(model, record);
+		break;
 	default:
 		apply_description(model, record);
 		break;
 	}
+}
+
+void model_apply(struct model *model, const struct vt_record *record)
+{
+	note_time(model, record);
+	apply(model, record);
+	phases_note(model, record);
 }
 
 const char *model_api_name(const struct model *model, uint64_t api_id)

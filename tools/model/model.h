@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "model/hash.h"
+#include "model/phases.h"
 #include "model/transfer.h"
 #include "model/tree.h"
 #include "vramtrace/format.h"
@@ -112,6 +113,8 @@ struct model_device {
 	uint64_t peak_tracked_bytes;
 	uint64_t peak_block_bytes;
 	uint64_t peak_time_ns;
+	struct model_place_name peak_place; /* where the program was; .name.data NULL: not known */
+	uint64_t peak_place_ns, peak_place_bytes; /* of the peak that this is of */
 	struct model_sample last_sample;
 	struct model_sample peak_sample; /* taken while tracked_bytes was at its peak */
 	struct model_sample most_used;
@@ -399,6 +402,29 @@ struct model_texts {
 	size_t room;
 };
 
+/* The highest or lowest that a sample told. */
+struct model_extreme {
+	bool seen;
+	uint64_t bytes;
+	uint64_t time_ns;
+};
+
+/* What the kernel said of the process and the machine. */
+struct model_host_samples {
+	uint64_t n;
+	struct vt_rec_host_memory last;
+	struct model_extreme most_resident, most_locked, most_swapped;
+	struct model_extreme least_available, most_swap_used; /* of the machine */
+};
+
+/* When recording was paused: memory that came then has no stack, and copies are missing. */
+struct model_pauses {
+	uint64_t n;
+	bool now;
+	uint64_t since_ns; /* the last one */
+	uint64_t total_ns; /* of those that were ended */
+};
+
 /* Hash tables are uthash heads: walk them with hh.next. Texts point into the trace. */
 struct model {
 	/* as the trace says them; not .seen: no such record */
@@ -487,7 +513,10 @@ struct model {
 	struct tree arrays;	  /* struct model_block, by array handle */
 	struct tree mappings;	  /* struct model_mapping, by address */
 	struct tree reservations; /* struct model_reservation, by address */
-	uint64_t reserved_bytes;  /* of address space */
+	struct model_phases phases;
+	struct model_host_samples host_samples;
+	struct model_pauses pauses;
+	uint64_t reserved_bytes; /* of address space */
 
 	uint64_t first_ns; /* time of the first and last event */
 	uint64_t last_ns;
@@ -510,6 +539,15 @@ void model_group_sites(struct model *model, model_grouper *grouper, void *user);
  * of record must stay valid as long as the model. Any record is taken: what makes no sense is
  * counted or ignored. */
 void model_apply(struct model *model, const struct vt_record *record);
+
+/* Whether a device may hold more after record than before. */
+bool model_may_raise(const struct vt_record *record);
+
+/* How long recording was paused, up to the last record. */
+uint64_t model_paused_ns(const struct model *model);
+
+/* Swap of the machine that is in use. */
+uint64_t model_swap_used(const struct vt_rec_host_memory *sample);
 
 /* The device with this ordinal, the host or the unknown bucket for MODEL_DEVICE_*; NULL when none
  * was seen. Borrowed. */

@@ -146,22 +146,6 @@ static void visit_before(
 			visit_now(visit, model, i);
 }
 
-/* Records after which a device may hold more than before. */
-static bool may_raise(const struct vt_record *record)
-{
-	switch (record->kind) {
-	case VT_REC_alloc:
-	case VT_REC_handle_create:
-	case VT_REC_pool_memory:
-	case VT_REC_graph:
-	case VT_REC_graph_memory:
-	case VT_REC_block_alloc:
-		return true;
-	default:
-		return false;
-	}
-}
-
 static void visit_at_record(
 	struct visit *visit, const struct model *model, const struct vt_record *record)
 {
@@ -178,7 +162,7 @@ static void visit_after(
 {
 	if (record->time_ns >= visit->next_record_ns && record->kind >= VT_REC_alloc)
 		visit_at_record(visit, model, record);
-	if (!may_raise(record))
+	if (!model_may_raise(record))
 		return;
 	for (size_t i = 0; i < visit->n; i++) {
 		const struct model_device *device;

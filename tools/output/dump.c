@@ -66,6 +66,8 @@ static const char *action_of(enum vt_record_kind kind, uint64_t number)
 		[VT_GRAPH_POOL_USER_GONE] = "user_gone"};
 
 	switch (kind) {
+	case VT_REC_phase:
+		return number == VT_PHASE_BEGIN ? "begin" : number == VT_PHASE_END ? "end" : NULL;
 	case VT_REC_stream_event:
 		return number < LENGTH(events) ? events[number] : NULL;
 	case VT_REC_graph_pool:
@@ -87,6 +89,9 @@ static const char *action_of(enum vt_record_kind kind, uint64_t number)
 static const char *meaning_of(const struct model *model, const struct vt_record *record,
 	const char *field, uint64_t number)
 {
+	static const char *const told[] = {[VT_TOLD_API] = "api",
+		[VT_TOLD_NVTX] = "nvtx",
+		[VT_TOLD_NVTX_RANGE] = "nvtx_range"};
 	static const char *const sharing[] = {[VT_SHARING_OWN] = "own",
 		[VT_SHARING_IMPORTED] = "imported",
 		[VT_SHARING_MULTICAST] = "multicast"};
@@ -103,6 +108,8 @@ static const char *meaning_of(const struct model *model, const struct vt_record 
 		return number ? result_text(number) : NULL;
 	if (!strcmp(field, "cause"))
 		return number && number < VT_N_CAUSES ? model_cause_name(number) : NULL;
+	if (!strcmp(field, "told"))
+		return number < LENGTH(told) ? told[number] : NULL;
 	if (!strcmp(field, "sharing"))
 		return number < LENGTH(sharing) ? sharing[number] : NULL;
 	return !strcmp(field, "action") ? action_of(record->kind, number) : NULL;

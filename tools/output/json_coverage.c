@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "output/json_blocks.h"
+#include "output/json_phases.h"
 
 static const struct model_texts *texts_of(const struct report_trace *trace, bool notes)
 {
@@ -129,5 +130,6 @@ void json_coverage(struct json *json, const struct report_trace *traces, size_t 
 	json_torch_coverage(json, traces, n);
 	put_python_stacks(json, traces, n);
 	put_unwind_check(json, traces, n);
+	json_pauses(json, traces, n);
 	json_close(json, '}');
 }

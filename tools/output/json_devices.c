@@ -1,6 +1,7 @@
 #include "output/json_devices.h"
 
 #include "analysis/account.h"
+#include "output/json_phases.h"
 
 static void put_uuid(struct json *json, struct vt_text uuid)
 {
@@ -235,6 +236,7 @@ static void put_one_device(struct json *json, const struct report_trace *trace, 
 	json_number(json, "tracked_bytes", device->peak_tracked_bytes);
 	json_number_or_null(json, "device_used_bytes", device->peak_sample.seen,
 		device->peak_sample.used_bytes);
+	json_place(json, &device->peak_place);
 	json_close(json, '}');
 	json_number_or_null(
 		json, "most_used_bytes", device->most_used.seen, device->most_used.used_bytes);

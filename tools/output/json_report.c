@@ -10,6 +10,7 @@
 #include "output/json_devices.h"
 #include "output/json_findings.h"
 #include "output/modules.h"
+#include "output/json_phases.h"
 #include "output/json_transfers.h"
 #include "output/result.h"
 
@@ -353,10 +354,14 @@ void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigne
 	}
 	if (parts & REPORT_TRANSFERS)
 		json_transfers(&json, traces, n);
+	if (parts & (REPORT_TRANSFERS | REPORT_PEAKS))
+		json_phases(&json, traces, n);
 	if (parts == REPORT_ALL) {
 		put_each(&json, "migrations", traces, n, put_migrations);
 		json_torch(&json, traces, n);
 		json_allocators(&json, traces, n);
+		json_marks(&json, traces, n);
+		json_host_samples(&json, traces, n);
 	}
 	/* Known when every stack was looked up. */
 	modules_json(&json, traces, n);

@@ -49,6 +49,21 @@ static void put_python(const struct style *style, const char **heading, const st
 		"stacks lack their Python frames: the interpreter was ending");
 }
 
+static void put_pauses(const struct style *style, const struct model *model, const char **heading)
+{
+	uint64_t n = model->pauses.n;
+
+	if (!n)
+		return;
+	line_begin(style, *heading, false);
+	fprintf(style->out,
+		"recording was paused %s %s, for %s%s: copies of that time are missing, and what "
+		"came then has no stack\n",
+		format_count(n).text, line_plural(n, "time", "times"),
+		format_duration(model_paused_ns(model)).text, model->pauses.now ? " so far" : "");
+	*heading = NULL;
+}
+
 static void begin_line(void *user, const struct style *style)
 {
 	const char **heading = user;
@@ -74,6 +89,7 @@ void not_seen_put(const struct style *style, const struct report_trace *trace)
 	put_count_line(style, &heading, model->n_graph_launches,
 		"graph launch: copies inside it are not itemised",
 		"graph launches: copies inside them are not itemised");
+	put_pauses(style, model, &heading);
 	blocks_put_not_seen(style, model, &heading);
 	put_python(style, &heading, &trace->show, &model->python);
 	modules_put(style, trace, begin_line, &heading);

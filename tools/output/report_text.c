@@ -9,6 +9,7 @@
 #include "output/line.h"
 #include "output/not_seen.h"
 #include "output/oom_text.h"
+#include "output/phases_text.h"
 #include "output/result.h"
 #include "output/transfers_text.h"
 
@@ -75,6 +76,7 @@ static void put_peak(
 			format_share(peak, total).text,
 			format_bytes(total > peak ? total - peak : 0).text);
 	fprintf(style->out, " at %s", format_moment(view->time_ns).text);
+	phases_put_place(style, &device->peak_place);
 	if (device->peak_sample.seen)
 		fprintf(style->out, "; in use on the device then, by all: %s",
 			format_bytes(device->peak_sample.used_bytes).text);
@@ -340,6 +342,8 @@ static void put_totals(const struct style *style, const struct report_trace *tra
 	fragmentation_put_section(style, trace);
 	transfers_text_report(style, trace);
 	put_migrations(style, overview->replay->model);
+	phases_put_section(style, overview->replay->model);
+	host_put_line(style, overview->replay->model);
 }
 
 void report_text(const struct style *style, const struct report_trace *trace)

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "output/json_phases.h"
 #include "output/report.h"
 
 #define ROWS	12u
@@ -85,6 +86,26 @@ static void draw_axis(const struct style *style, const struct timeline *timeline
 	fprintf(style->out, "%*s\n", room > used ? room - used : 0, last.text);
 }
 
+/* Where marks fall, below the axis. */
+static void draw_marks(const struct style *style, const struct timeline *timeline)
+{
+	const struct timeline_events *marks = &timeline->marks;
+	size_t at = 0;
+
+	if (!marks->n_items)
+		return;
+	fprintf(style->out, "%*s", (int)MARGIN, "");
+	for (size_t i = 0; i < timeline->n_columns; i++) {
+		uint64_t end = timeline->start_ns + (i + 1) * timeline->column_ns;
+		size_t before = at;
+
+		while (at < marks->n_items && marks->items[at].begin_ns < end)
+			at++;
+		fputs(at > before ? "^" : " ", style->out);
+	}
+	fputs(" marks\n", style->out);
+}
+
 static void draw(const struct style *style, const struct timeline *timeline,
 	const struct timeline_device *columns, const struct model *model)
 {
@@ -113,6 +134,7 @@ static void draw(const struct style *style, const struct timeline *timeline,
 	for (uint64_t row = ROWS; row--;)
 		draw_row(style, timeline, columns, top, row);
 	draw_axis(style, timeline);
+	draw_marks(style, timeline);
 	if (!last->used_known)
 		return;
 	fprintf(style->out, "%*slast sample: %s in use = %s tracked", (int)MARGIN, "",
@@ -143,12 +165,31 @@ static const uint32_t shown_kinds[] = {
 	VT_KIND_LINEAR, VT_KIND_ARRAY, VT_KIND_POOL, VT_KIND_VMM, VT_KIND_MANAGED, VT_KIND_GRAPH};
 #define N_SHOWN (sizeof(shown_kinds) / sizeof(*shown_kinds))
 
+/* A field that is empty when it is not known. */
+static void put_known(FILE *out, bool known, uint64_t bytes)
+{
+	fputc(',', out);
+	if (known)
+		fprintf(out, "%" PRIu64, bytes);
+}
+
+static void put_host(FILE *out, const struct vt_rec_host_memory *host)
+{
+	put_known(out, host->known & VT_HOST_RESIDENT, host->resident_bytes);
+	put_known(out, host->known & VT_HOST_LOCKED, host->locked_bytes);
+	put_known(out, host->known & VT_HOST_AVAILABLE, host->available_bytes);
+	put_known(out, host->known & VT_HOST_SWAP, model_swap_used(host));
+	fputc('\n', out);
+}
+
 void timeline_csv(FILE *out, const struct timeline *timeline)
 {
 	fputs("time_ns,device,tracked_bytes", out);
 	for (size_t k = 0; k < N_SHOWN; k++)
 		fprintf(out, ",%s_bytes", model_kind_name(shown_kinds[k]));
-	fputs(",device_used_bytes,untracked_bytes,other_processes_bytes,unexplained_bytes\n", out);
+	fputs(",device_used_bytes,untracked_bytes,other_processes_bytes,unexplained_bytes", out);
+	fputs(",resident_bytes,locked_bytes,machine_available_bytes,machine_swap_used_bytes\n",
+		out);
 	for (size_t i = 0; i < timeline->n_devices; i++) {
 		for (size_t c = 0; c < timeline->n_columns; c++) {
 			const struct timeline_column *column = &timeline->devices[i].columns[c];
@@ -160,11 +201,12 @@ void timeline_csv(FILE *out, const struct timeline *timeline)
 			for (size_t k = 0; k < N_SHOWN; k++)
 				fprintf(out, ",%" PRIu64, column->kind_bytes[shown_kinds[k]]);
 			if (column->used_known)
-				fprintf(out, ",%" PRIu64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "\n",
+				fprintf(out, ",%" PRIu64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
 					column->used_bytes, column->untracked_bytes,
 					column->others_bytes, column->unexplained_bytes);
 			else
-				fputs(",,,,\n", out);
+				fputs(",,,,", out);
+			put_host(out, &timeline->host[c]);
 		}
 	}
 }
@@ -187,6 +229,38 @@ static void column_json(struct json *json, const struct timeline *timeline,
 	json_signed_or_null(
 		json, "unexplained_bytes", column->used_known, column->unexplained_bytes);
 	json_close(json, '}');
+}
+
+static void host_json(struct json *json, const struct timeline *timeline)
+{
+	json_open(json, "host", '[');
+	for (size_t c = 0; c < timeline->n_columns; c++) {
+		json_open(json, NULL, '{');
+		json_number(json, "time_ns", timeline->start_ns + c * timeline->column_ns);
+		json_host_sample(json, &timeline->host[c]);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+static void events_json(
+	struct json *json, const char *key, const struct timeline_events *events, bool phases)
+{
+	char name[520];
+
+	json_open(json, key, '[');
+	for (size_t i = 0; i < events->n_items; i++) {
+		const struct timeline_event *event = &events->items[i];
+
+		json_open(json, NULL, '{');
+		json_string(json, "name", model_place_text(&event->place, name, sizeof(name)));
+		json_number(json, "thread", event->thread_id);
+		json_number(json, phases ? "begin_ns" : "time_ns", event->begin_ns);
+		if (phases)
+			json_number_or_null(json, "end_ns", !event->is_open, event->end_ns);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
 }
 
 void timeline_json(FILE *out, const struct timeline *timeline, const char *file)
@@ -213,6 +287,11 @@ void timeline_json(FILE *out, const struct timeline *timeline, const char *file)
 		json_close(&json, '}');
 	}
 	json_close(&json, ']');
+	host_json(&json, timeline);
+	events_json(&json, "marks", &timeline->marks, false);
+	events_json(&json, "phases", &timeline->phases, true);
+	json_number(&json, "marks_left_out", timeline->marks.n_left_out);
+	json_number(&json, "phases_left_out", timeline->phases.n_left_out);
 	json_close(&json, '}');
 	json_end(&json);
 }

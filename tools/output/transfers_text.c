@@ -5,6 +5,7 @@
 #include "analysis/order.h"
 #include "model/memory.h"
 #include "output/line.h"
+#include "output/phases_text.h"
 #include "output/transfer_words.h"
 
 #define STACK_INDENT 6u
@@ -416,8 +417,10 @@ void transfers_text(
 	put_findings(style, &merged, limit);
 	if (merged.n_rows) {
 		put_sizes(style, &merged);
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++) {
 			put_times(style, &traces[i]);
+			phases_put_copies(style, traces[i].overview->replay->model, limit);
+		}
 	}
 	for (size_t i = 0; i < n; i++)
 		put_locked(style, &traces[i], limit);
