@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Recording that is paused and resumed from outside: what is live stays exact, stacks and copies are back afterwards, and the report
+says what is missing. And whom vramtrace pause cannot find."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+BUILD = pathlib.Path(os.environ["BUILD_DIR"])
+MIB = 1 << 20
+STACKS = os.environ["MODE"] != "tsan"
+
+
+class Program:
+    def __init__(self, trace, **variables):
+        self.trace = trace
+        env = dict(os.environ, LD_PRELOAD=str(BUILD / "libvramtrace.so"), VRAMTRACE_OUTPUT=trace, VRAMTRACE_QUIET="1", **variables)
+        if not STACKS:
+            env["VRAMTRACE_STACK"] = "none"
+        self.process = subprocess.Popen([BUILD / "cases/paused"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, text=True)
+
+    def tell(self, letters):
+        for letter in letters:
+            self.process.stdin.write(letter + "\n")
+            self.process.stdin.flush()
+            assert self.process.stdout.readline() == "done\n", letter
+
+    def end(self):
+        self.process.stdin.close()
+        assert self.process.wait() == 0
+
+
+def vramtrace(*arguments, status=0):
+    done = subprocess.run([BUILD / "vramtrace", *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == status, (arguments, done.returncode, done.stderr)
+    return done.stdout + done.stderr
+
+
+def report(trace):
+    return json.loads(vramtrace("report", "--json", trace))
+
+
+def records(trace):
+    return [json.loads(line) for line in vramtrace("dump", "--json", trace).splitlines()]
+
+
+def check_counts(seen, live, copies, failures):
+    assert seen["devices"][0]["end"]["by_kind"]["linear"] == live * MIB, seen["devices"][0]["end"]
+    assert sum(leak["count"] for leak in seen["leaks"]) == live
+    assert sum(row["copies"] for row in seen["transfers"]) == copies, seen["transfers"]
+    assert sum(row["count"] for row in seen["failures"]) == failures
+    assert seen["unknown_frees"] == seen["missed_frees"] == 0
+
+
+def check_pause():
+    program = Program("pause.vt")
+    pid = program.process.pid
+    said = vramtrace("pause", pid, status=3)
+    assert "writes no trace" in said, said
+    program.tell("aaacc")
+    said = vramtrace("pause", pid)
+    assert "pause.vt: paused" in said, said
+    program.tell("aacccfo")
+    now = report("pause.vt")
+    check_counts(now, 4, 2, 1)
+    assert now["coverage"]["paused"]["count"] == 1 and now["coverage"]["paused"]["now"], now["coverage"]["paused"]
+    assert vramtrace("pause", "-q", pid) == ""
+    program.tell("a")
+    assert "in full again" in vramtrace("resume", "pause.vt")
+    program.tell("ac")
+    program.end()
+    seen = report("pause.vt")
+    check_counts(seen, 6, 3, 1)
+    paused = seen["coverage"]["paused"]
+    assert paused["count"] == 1 and paused["duration_ns"] > 0 and not paused["now"], paused
+    events = [r for r in records("pause.vt") if r["record"] in ("alloc", "free", "pause", "failure")]
+    kinds = [r["record"] for r in events]
+    assert kinds == ["alloc"] * 3 + ["pause"] + ["alloc"] * 2 + ["free", "failure", "alloc", "pause", "alloc"], kinds
+    has_stack = [r["stack_id"] != 0 for r in events if r["record"] != "pause"]
+    if STACKS:
+        assert has_stack == [True] * 3 + [False] * 3 + [True, False, True], has_stack
+    text = vramtrace("report", "--ascii", "pause.vt")
+    assert "recording was paused 1 time, for " in text and "has no stack" in text, text
+
+
+def check_begin_paused():
+    """VRAMTRACE_ENABLED=0: paused from the start, until somebody resumes it."""
+    program = Program("begin.vt", VRAMTRACE_ENABLED="0")
+    program.tell("aac")
+    seen = report("begin.vt")
+    check_counts(seen, 2, 0, 0)
+    assert seen["coverage"]["paused"]["now"] and not seen["host_samples"]
+    assert not any(r["record"] in ("stack", "memory") for r in records("begin.vt"))
+    vramtrace("resume", program.process.pid)
+    program.tell("acf")
+    program.end()
+    seen = report("begin.vt")
+    check_counts(seen, 2, 1, 0)
+    assert seen["coverage"]["paused"]["count"] == 1 and seen["host_samples"]
+
+
+def check_strangers():
+    pathlib.Path("text").write_text("no trace" * 2000)
+    assert "not a vramtrace trace" in vramtrace("pause", "text", status=3)
+    assert "No such file" in vramtrace("resume", "missing.vt", status=3)
+    assert "no such process" in vramtrace("pause", 4000000000, status=3)
+    assert "no process is given" in vramtrace("pause", status=2)
+    # A trace whose recorder does not look at the word: of an earlier version.
+    old = bytearray(pathlib.Path("pause.vt").read_bytes())
+    old[68:72] = bytes(4)
+    pathlib.Path("old.vt").write_bytes(old)
+    assert "cannot be told" in vramtrace("pause", "old.vt", status=3)
+    assert bytes(old) == pathlib.Path("old.vt").read_bytes()
+
+
+check_pause()
+check_begin_paused()
+check_strangers()
