@@ -32,7 +32,7 @@ def check_carved(found, at):
     segment, = row["segments"]
     assert (segment["size"], segment["live_bytes"], segment["idle_bytes"]) == (252 * MIB, 36 * MIB, 216 * MIB), segment
     assert len(segment["smallest"]) == 3 and segment["smallest"][0]["size"] == 12 * MIB, segment
-    assert "expandable_segments" in row["advice"] and "max_split_size_mb" in row["advice"], row["advice"]
+    assert "expandable_segments" in row["advice"], row["advice"]
     assert row["advice_bytes"] == 216 * MIB, row
 
 
@@ -43,6 +43,11 @@ def carved():
     has_stack(oom, "forward", "carved")
     assert suffices(oom)["move_pinning_blocks"] == 216 * MIB, suffices(oom)
     check_carved(found, "oom:1")
+    # As carved_expandable shows.
+    hint = oom["whatif"]
+    assert (hint["served"], hint["class"], hint["recorded_peak_bytes"]) == (True, "lower_bound", 252 * MIB), hint
+    assert hint["text"] == level(found, "torch", "oom:1")["advice"], hint
+    assert "would have passed the point of failure" in hint["text"], hint
 
 
 def carved_limit():
@@ -51,6 +56,9 @@ def carved_limit():
     oom = only(found, "fragmentation", requested_bytes=200 * MIB, refused_calls=0, reported_by_allocator=True)
     has_stack(oom, "forward", "carved")
     check_carved(found, "oom:1")
+    # The cap is not known well enough to say that it would have been too low.
+    assert oom["whatif"] is None, oom["whatif"]
+    assert "max_split_size_mb" in level(found, "torch", "oom:1")["advice"], found["fragmentation"]
 
 
 def carved_expandable():
@@ -67,6 +75,7 @@ def drift():
     assert row["verdict"] == "size_drift" and row["requests"]["drifting_sites"] == 1, row
     assert row["live_bytes"] == 0 and row["reserved_bytes"] > 4 << 30, row
     assert "expandable_segments" in row["advice"], row["advice"]
+    assert "would have served every request of this recording, peak" in row["advice"], row["advice"]
     less = level(report(run("drift", 8 << 30, **EXPANDABLE)), "torch", "end")
     assert less["reserved_bytes"] < row["reserved_bytes"] // 4, less
     assert less["advice"] is None or "expandable" not in less["advice"], less

@@ -377,7 +377,7 @@ static void refuses_settings(void **state)
 {
 	static const struct {
 		const char *text;
-		torch_version version;
+		torch_release version;
 		const char *problem;
 	} cases[] = {
 		{"max_split_size_mb:19", 211, "max_split_size_mb"},

@@ -32,7 +32,7 @@ enum allocator_request {
 
 struct allocator_options {
 	struct settings settings;
-	torch_version version;	 /* 0: as the newest one known */
+	torch_release version;	 /* 0: as the newest one known */
 	uint64_t device_bytes;	 /* of the device: its memory fraction is the cap */
 	uint64_t cap_bytes;	 /* PyTorch refuses to reserve more; 0: only the memory fraction */
 	uint64_t capacity_bytes; /* the driver has no more for PyTorch; 0: no limit */

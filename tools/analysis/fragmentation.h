@@ -11,6 +11,7 @@
 
 #include "analysis/requests.h"
 #include "analysis/sites.h"
+#include "analysis/whatif_hint.h"
 #include "model/model.h"
 
 enum fragmentation_level {
@@ -131,9 +132,11 @@ struct fragmentation_row {
 
 	enum fragmentation_verdict verdict;
 	enum fragmentation_advice advice;
-	uint64_t advice_bytes; /* what it would give */
-	uint64_t split_bytes;  /* ADVICE_EXPANDABLE: 0, or the smallest of those large segments that
-				  were cut up for small blocks, which max_split_size_mb prevents */
+	uint64_t advice_bytes;		/* what it would give */
+	const struct whatif_hint *hint; /* ADVICE_EXPANDABLE: what it would have given; NULL: that
+					   is not known */
+	uint64_t split_bytes; /* ADVICE_EXPANDABLE: 0, or the smallest of those large segments that
+				 were cut up for small blocks, which max_split_size_mb prevents */
 };
 
 /* All zero is an empty list; release it with fragmentation_release. */

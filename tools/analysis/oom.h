@@ -67,6 +67,7 @@ struct oom {
 					address space; most bytes first */
 	struct fragmentation levels; /* of the device */
 	uint64_t limit_bytes;	     /* OOM_LIMIT: of a pool, where it was told; else 0 */
+	const struct whatif_hint *hint; /* of a framework's refusal; NULL: not known */
 	struct oom_remedy *remedies;
 	size_t n_remedies, remedy_room;
 };

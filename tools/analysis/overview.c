@@ -195,6 +195,47 @@ static void take_failures(struct overview *overview, const struct model *model)
 		compare_failures);
 }
 
+/* Tried for a device when it is first asked for. */
+static const struct whatif_hint *hint_for(
+	struct overview *overview, struct replay *replay, int device, bool *tried)
+{
+	const struct model *model = replay->model;
+
+	for (size_t i = 0; i < model->n_devices; i++) {
+		if (model->devices[i]->ordinal != device || tried[i])
+			continue;
+		tried[i] = true;
+		if (whatif_hint_make(&overview->hints[overview->n_hints], replay, device))
+			overview->n_hints++;
+	}
+	for (size_t i = 0; i < overview->n_hints; i++)
+		if (overview->hints[i].device == device)
+			return &overview->hints[i];
+	return NULL;
+}
+
+static void add_hints(struct overview *overview, struct replay *replay)
+{
+	bool *tried = memory_new(replay->model->n_devices, sizeof(*tried));
+	struct fragmentation *list = &overview->fragmentation;
+
+	overview->hints = memory_new(replay->model->n_devices, sizeof(*overview->hints));
+	for (size_t i = 0; i < overview->ooms.n_items; i++) {
+		struct oom *oom = &overview->ooms.items[i];
+
+		if (oom->episode.reported)
+			oom->hint = hint_for(overview, replay, oom->episode.device, tried);
+		for (size_t k = 0; k < oom->levels.n_rows; k++)
+			if (oom->levels.rows[k].advice == ADVICE_EXPANDABLE)
+				oom->levels.rows[k].hint = oom->hint;
+	}
+	for (size_t i = 0; i < list->n_rows; i++)
+		if (list->rows[i].advice == ADVICE_EXPANDABLE)
+			list->rows[i].hint =
+				hint_for(overview, replay, list->rows[i].device, tried);
+	free(tried);
+}
+
 int overview_make(
 	struct overview *overview, struct replay *replay, const struct overview_request *request)
 {
@@ -222,6 +263,7 @@ int overview_make(
 	take_failures(overview, replay->model);
 	if (request->watch && !request->moments)
 		add_all_levels(&filling, replay->model, "end", replay->model->last_ns);
+	add_hints(overview, replay);
 	return 0;
 }
 
@@ -245,5 +287,6 @@ void overview_release(struct overview *overview)
 	owner_list_release(&overview->owners);
 	oom_list_release(&overview->ooms);
 	fragmentation_release(&overview->fragmentation);
+	free(overview->hints);
 	*overview = (struct overview){0};
 }

@@ -54,6 +54,8 @@ struct overview {
 	bool watched; /* the two below were asked for */
 	struct oom_list ooms;
 	struct fragmentation fragmentation; /* of the views, and at the end */
+	struct whatif_hint *hints;	    /* of devices for which settings may be the remedy */
+	size_t n_hints;
 };
 
 struct overview_request {

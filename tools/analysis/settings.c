@@ -12,18 +12,18 @@
 
 struct parser {
 	struct settings *settings;
-	torch_version version;
+	torch_release version;
 	char *problem;
 	size_t problem_bytes;
 };
 
 struct setting {
 	const char *key;
-	torch_version since; /* 0: as long as this model knows */
+	torch_release since; /* 0: as long as this model knows */
 	bool (*apply)(const struct parser *parser, const char *value);
 };
 
-torch_version settings_version(const char *text)
+torch_release settings_version(const char *text)
 {
 	unsigned int major, minor;
 
@@ -342,7 +342,7 @@ static void remark(const struct parser *parser)
 		refuse(parser, "max_non_split_rounding_mb does nothing without max_split_size_mb");
 }
 
-bool settings_apply(struct settings *settings, const char *text, torch_version version,
+bool settings_apply(struct settings *settings, const char *text, torch_release version,
 	char *problem, size_t problem_bytes)
 {
 	struct settings changed = *settings;

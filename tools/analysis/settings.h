@@ -28,10 +28,10 @@ struct settings {
 };
 
 /* Major * 100 + minor: 211 is PyTorch 2.11; 0 unknown. */
-typedef unsigned int torch_version;
+typedef unsigned int torch_release;
 
 /* "2.11.0+cu130" to 211; 0 when it is no version. */
-torch_version settings_version(const char *text);
+torch_release settings_version(const char *text);
 
 /* What PyTorch does without any setting. */
 void settings_default(struct settings *settings);
@@ -41,7 +41,7 @@ void settings_default(struct settings *settings);
  * would. False when PyTorch would refuse it: problem then says which key and what it may be, and
  * settings is as it was. Settings without effect are accepted: problem is a remark then, else "".
  */
-bool settings_apply(struct settings *settings, const char *text, torch_version version,
+bool settings_apply(struct settings *settings, const char *text, torch_release version,
 	char *problem, size_t problem_bytes);
 
 #endif

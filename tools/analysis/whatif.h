@@ -48,7 +48,7 @@ struct whatif_recording {
 	const struct whatif_answer *answers; /* in order */
 	size_t n_answers;
 	struct settings settings;
-	torch_version version; /* 0 unknown */
+	torch_release version; /* 0 unknown */
 	uint64_t device_bytes; /* 0 unknown */
 	uint64_t cap_bytes;    /* reserved bytes that PyTorch was held to, 0 none */
 	uint64_t driver_bytes; /* the most that the driver would have given it, 0 unknown */
@@ -122,6 +122,7 @@ struct whatif_prediction {
 	struct whatif_value peak_reserved, n_device_allocs;
 	struct whatif_value needed; /* least reserved bytes that suffice */
 	bool has_needed;
+	uint64_t n_refused; /* requests that the recorded run was refused as well */
 	/* With a capacity: */
 	bool fits;
 	uint64_t n_retries;
@@ -133,5 +134,9 @@ struct whatif_prediction {
  * recording must have been checked and found equal. Several threads may predict at a time. */
 void whatif_predict(const struct whatif_recording *recording, const struct settings *settings,
 	uint64_t capacity_bytes, struct whatif_prediction *prediction);
+
+/* The same without what is needed and without a capacity: a few replays. */
+void whatif_predict_peak(const struct whatif_recording *recording, const struct settings *settings,
+	struct whatif_prediction *prediction);
 
 #endif

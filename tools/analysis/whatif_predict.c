@@ -353,10 +353,10 @@ static void predict_needed(const struct whatif_recording *recording,
 	prediction->has_needed = needed->low;
 }
 
-void whatif_predict(const struct whatif_recording *recording, const struct settings *settings,
-	uint64_t capacity_bytes, struct whatif_prediction *prediction)
+/* Fills in all but what is needed; *first: the replay whose values are given. */
+static void predict_run(const struct whatif_recording *recording, const struct settings *settings,
+	struct whatif_prediction *prediction, struct whatif_result *first)
 {
-	struct whatif_result first = {0};
 	bool agree;
 
 	*prediction = (struct whatif_prediction){
@@ -366,12 +366,30 @@ void whatif_predict(const struct whatif_recording *recording, const struct setti
 		prediction->why = WHATIF_WHY_BACKEND;
 		return;
 	}
-	agree = replay_variants(recording, prediction, &first);
-	if (settings->backend == SETTINGS_ASYNC) {
-		predict_async(&first.stats, prediction);
+	agree = replay_variants(recording, prediction, first);
+	prediction->n_refused = first->stats.n_refused;
+	if (settings->backend == SETTINGS_ASYNC)
+		predict_async(&first->stats, prediction);
+	else
+		classify(recording, agree, prediction);
+}
+
+void whatif_predict_peak(const struct whatif_recording *recording, const struct settings *settings,
+	struct whatif_prediction *prediction)
+{
+	struct whatif_result first = {0};
+
+	predict_run(recording, settings, prediction, &first);
+}
+
+void whatif_predict(const struct whatif_recording *recording, const struct settings *settings,
+	uint64_t capacity_bytes, struct whatif_prediction *prediction)
+{
+	struct whatif_result first = {0};
+
+	predict_run(recording, settings, prediction, &first);
+	if (prediction->why & WHATIF_WHY_BACKEND)
 		return;
-	}
-	classify(recording, agree, prediction);
 	if (!(prediction->why & WHATIF_WHY_REFUSED))
 		predict_needed(recording, &first.stats, prediction);
 	if (capacity_bytes)

@@ -400,7 +400,7 @@ static int pass(struct whatif_built *built, struct replay *replay, uint64_t allo
 	built->steps = NULL;
 	recording->n_steps = recording->n_blocks = 0;
 	recording->driver_bytes = 0;
-	error = replay_again(replay, observe, &builder);
+	error = replay_aside(replay, observe, &builder);
 	end_release(&builder);
 	if (!recording->driver_bytes)
 		recording->driver_bytes = recording->device_bytes;

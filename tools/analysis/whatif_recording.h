@@ -39,7 +39,7 @@ struct whatif_built {
 	bool has_user_pools; /* pools that the program made: their segments look ordinary */
 };
 
-/* Makes one or more passes over the trace: what was borrowed from replay->model is void then.
+/* Makes one or more passes over the trace, with models of their own.
  * device: ordinal, or -1 for the first one with blocks of PyTorch. Returns 0 or VT_E_*. */
 int whatif_build(struct whatif_built *built, struct replay *replay, int device);
 void whatif_built_release(struct whatif_built *built);

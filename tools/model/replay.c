@@ -98,6 +98,15 @@ int replay_again(struct replay *replay, replay_observer *observer, void *user)
 	return pass(replay, replay->model, observer, user);
 }
 
+int replay_aside(struct replay *replay, replay_observer *observer, void *user)
+{
+	struct model *model = model_new();
+	int error = pass(replay, model, observer, user);
+
+	model_free(model);
+	return error;
+}
+
 struct model *replay_take_model(struct replay *replay)
 {
 	struct model *model = replay->model;

@@ -51,6 +51,9 @@ void replay_close(struct replay *replay);
  * void afterwards. */
 int replay_again(struct replay *replay, replay_observer *observer, void *user);
 
+/* The same with a model of its own: replay->model, and what was borrowed from it, stay. */
+int replay_aside(struct replay *replay, replay_observer *observer, void *user);
+
 /* Takes the model of the last pass out of replay, to be freed with model_free before replay is
  * closed; another pass makes a new one. */
 struct model *replay_take_model(struct replay *replay);

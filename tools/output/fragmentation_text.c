@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "output/line.h"
+#include "output/whatif_text.h"
 
 #define N_LINES	     3u /* in the one-screen report */
 #define STACK_INDENT 6u
@@ -168,6 +169,10 @@ bool fragmentation_put_advice(FILE *out, const struct fragmentation_row *row)
 		fprintf(out, "torch.cuda.empty_cache(): gives back %s", bytes.text);
 		break;
 	case ADVICE_EXPANDABLE:
+		if (row->hint) {
+			whatif_put_hint(out, row->hint);
+			break;
+		}
 		fprintf(out,
 			"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: %s of it is whole "
 			"pages, "

@@ -8,6 +8,7 @@
 #include "output/fragmentation_text.h"
 #include "output/json_blocks.h"
 #include "output/oom_text.h"
+#include "output/whatif_text.h"
 
 /* Words that go to a stream elsewhere. */
 struct words {
@@ -236,6 +237,26 @@ static void put_reason(struct json *json, const struct stack_source *source, con
 	json_close(json, ']');
 }
 
+static void put_hint(struct json *json, const struct whatif_hint *hint)
+{
+	struct words words;
+
+	if (!hint) {
+		json_null(json, "whatif");
+		return;
+	}
+	json_open(json, "whatif", '{');
+	json_string(json, "settings", WHATIF_HINT_SETTINGS);
+	json_string(json, "class", whatif_class_name(hint->prediction.class));
+	json_bool(json, "served", whatif_hint_serves(hint));
+	json_number(json, "recorded_peak_bytes", hint->recorded_peak_bytes);
+	json_number(json, "peak_bytes", hint->prediction.peak_reserved.value);
+	words_begin(&words);
+	whatif_put_hint(words.out, hint);
+	words_end(&words, json, "text");
+	json_close(json, '}');
+}
+
 static void put_others(struct json *json, const struct oom *oom)
 {
 	bool listed = oom->listed.seen;
@@ -329,6 +350,7 @@ void json_ooms(struct json *json, const struct report_trace *trace, size_t index
 		json_number(json, "number", oom->number);
 		put_request(json, &source, oom);
 		put_reason(json, &source, oom);
+		put_hint(json, oom->hint);
 		put_others(json, oom);
 		put_account(json, oom);
 		put_ledgers(json, oom);

@@ -6,6 +6,7 @@
 #include "output/account_text.h"
 #include "output/fragmentation_text.h"
 #include "output/line.h"
+#include "output/whatif_text.h"
 
 #define N_LINES	     3u /* in the one-screen report */
 #define STACK_INDENT 6u
@@ -61,6 +62,12 @@ static void put_line(
 	fputs("  ", style->out);
 	oom_put_reason(style->out, &source, oom);
 	fputs(oom->episode.recovered ? "; a retry succeeded\n" : "\n", style->out);
+	if (oom->hint) {
+		line_begin(style, NULL, false);
+		fputs("  ", style->out);
+		whatif_put_hint(style->out, oom->hint);
+		fputc('\n', style->out);
+	}
 	if (!oom->n_remedies)
 		return;
 	line_begin(style, NULL, false);
@@ -192,6 +199,16 @@ static void put_levels(const struct style *style, const struct oom *oom)
 	}
 }
 
+static void put_hint(const struct style *style, const struct oom *oom)
+{
+	if (!oom->hint)
+		return;
+	put_heading(style, "Under another setting (vramtrace whatif)");
+	fputs("   ", style->out);
+	whatif_put_hint(style->out, oom->hint);
+	fputc('\n', style->out);
+}
+
 static void put_device(const struct style *style, const struct oom *oom)
 {
 	put_heading(style, "The device then");
@@ -252,6 +269,7 @@ void oom_text(const struct style *style, const struct report_trace *trace)
 
 		put_request(style, &source, oom);
 		put_remedies(style, &source, oom);
+		put_hint(style, oom);
 		put_device(style, oom);
 		put_holders(style, &source, oom);
 		oom_put_events(style, &source, oom);

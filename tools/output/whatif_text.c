@@ -232,6 +232,28 @@ static void put_whys(const struct style *style, const struct whatif_report *repo
 	}
 }
 
+void whatif_put_hint(FILE *out, const struct whatif_hint *hint)
+{
+	const struct whatif_prediction *prediction = &hint->prediction;
+	struct format_text peak = format_bytes(prediction->peak_reserved.value);
+	struct format_text recorded = format_bytes(hint->recorded_peak_bytes);
+	const char *about = prediction->class == WHATIF_EXACT ? "" : "about ";
+
+	fputs(WHATIF_HINT_SETTINGS " would have ", out);
+	if (prediction->why & WHATIF_WHY_REFUSED)
+		fputs("run out of memory as well", out);
+	else if (prediction->n_refused)
+		fputs("been refused the same", out);
+	else if (prediction->why & WHATIF_WHY_PASSED)
+		fputs("passed the point of failure; nothing is known after it", out);
+	else if (prediction->peak_reserved.value < hint->recorded_peak_bytes)
+		fprintf(out, "served every request of this recording, peak %s%s instead of %s",
+			about, peak.text, recorded.text);
+	else
+		fprintf(out, "not lowered the peak: %s%s, recorded %s", about, peak.text,
+			recorded.text);
+}
+
 static void put_served(
 	const struct style *style, const struct whatif_report *report, const struct whatif_row *row)
 {
@@ -243,6 +265,12 @@ static void put_served(
 	if (prediction->why & WHATIF_WHY_PASSED)
 		fputs("would have passed the point of failure; nothing is known after it\n",
 			style->out);
+	else if (prediction->n_refused)
+		fprintf(style->out,
+			"would have been refused what the recording was (%s %s), and served the "
+			"rest\n",
+			format_count(prediction->n_refused).text,
+			line_plural(prediction->n_refused, "request", "requests"));
 	else
 		fprintf(style->out, "would have served every request of this recording%s\n",
 			prediction->class == WHATIF_RANGE ? ", as far as can be told" : "");

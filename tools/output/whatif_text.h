@@ -2,6 +2,7 @@
 #ifndef VRAMTRACE_OUTPUT_WHATIF_TEXT_H
 #define VRAMTRACE_OUTPUT_WHATIF_TEXT_H
 
+#include "analysis/whatif_hint.h"
 #include "analysis/whatif_report.h"
 #include "output/stack.h"
 #include "output/style.h"
@@ -11,6 +12,9 @@ void whatif_text(const struct style *style, const struct stack_source *source,
 
 /* One document: "recording", "self_check", "capacity_bytes", "predictions". */
 void whatif_json(FILE *out, const struct stack_source *source, const struct whatif_report *report);
+
+/* What the hint says, in a line without its end. */
+void whatif_put_hint(FILE *out, const struct whatif_hint *hint);
 
 /* "exact", "about", "range", "lower_bound", "no_answer". */
 const char *whatif_class_name(enum whatif_class class);
