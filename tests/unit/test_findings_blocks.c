@@ -487,6 +487,22 @@ static void test_full(void **state)
 	told_end(&told);
 }
 
+/* Full to the last page, which the driver says is free and does not give out. */
+static void test_last_page(void **state)
+{
+	struct told told = torch_begin();
+	struct oom_list list;
+
+	(void)state;
+	cut(&told, GIB, 253 * MIB, MIB, 1);
+	refuse(&told, VT_KIND_LINEAR, MIB, 3);
+	say_free(&told, 3 * MIB, TOTAL);
+	report(&told, MIB, 3);
+	check_class(&told, OOM_EXHAUSTED, &list);
+	oom_list_release(&list);
+	told_end(&told);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -506,6 +522,7 @@ int main(void)
 		cmocka_unit_test(test_not_too_late),
 		cmocka_unit_test(test_cache_of_another),
 		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_last_page),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,7 +155,8 @@ static void note_sample(struct episodes *episodes, struct episode_thread *thread
 	episode->moment.time_ns = record->time_ns;
 }
 
-/* A record of the trace in the terms of an episode: what it asks for, and whether it was refused. */
+/* A record of the trace in the terms of an episode: what it asks for, and whether it was refused.
+ */
 struct ask {
 	struct episode wanted;
 	bool refused;

@@ -92,11 +92,20 @@ static enum oom_class class_under_cap(struct oom *oom, const struct parts *parts
 	return OOM_LIMIT;
 }
 
+/* On a full device the driver still says that a little is free, which it does not give out: 3.3 MB
+ * of an H200 that was filled with blocks of 1 MiB. */
+#define NEVER_GIVEN_BYTES (4u << 20)
+
+static uint64_t free_to_give(const struct oom *oom)
+{
+	return oom->free_bytes <= NEVER_GIVEN_BYTES ? 0 : oom->free_bytes;
+}
+
 /* An allocator refused without asking the driver, or a pool has reached the most that it was made
  * with, and the driver had room. */
 static bool is_capped(const struct oom *oom, const struct fragmentation_row *own)
 {
-	if (oom->free_known && oom->free_bytes < oom->need_bytes)
+	if (oom->free_known && free_to_give(oom) < oom->need_bytes)
 		return false;
 	if (oom->episode.reported && !oom->episode.n_calls)
 		return true;
@@ -161,9 +170,9 @@ static enum oom_class decide(struct oom *oom, const struct parts *parts)
 		return OOM_PENDING;
 	if (is_capped(oom, parts->own))
 		return class_under_cap(oom, parts);
-	if (!oom->free_known || oom->free_bytes >= oom->need_bytes)
+	if (!oom->free_known || free_to_give(oom) >= oom->need_bytes)
 		return OOM_UNEXPLAINED;
-	return class_of_shortage(oom, parts, oom->need_bytes - oom->free_bytes);
+	return class_of_shortage(oom, parts, oom->need_bytes - free_to_give(oom));
 }
 
 static void add_remedy(struct oom *oom, struct oom_remedy remedy)
