@@ -14,7 +14,7 @@
 
 #define MAX_FIELDS 32u
 #define MAX_LIST   8192u
-#define MAX_LISTS  2u /* in one record */
+#define MAX_LISTS  2u  /* in one record */
 #define N_LISTED   64u /* chunks whose headers are looked at together */
 
 struct cursor;
@@ -23,9 +23,9 @@ struct cursor;
 struct layout {
 	const struct vt_schema *schema; /* NULL: a kind this version does not know */
 	const uint8_t *(*decode)(struct cursor *, const uint8_t *); /* NULL: field by field */
-	size_t record_bytes;		/* of struct vt_record that it fills, from the start */
-	size_t missing_from;		/* where the fields begin that the file does not have */
-	uint8_t n_fields;		/* 0: not in the file's schema */
+	size_t record_bytes; /* of struct vt_record that it fills, from the start */
+	size_t missing_from; /* where the fields begin that the file does not have */
+	uint8_t n_fields;    /* 0: not in the file's schema */
 	uint8_t types[MAX_FIELDS];
 };
 
@@ -483,8 +483,8 @@ static const uint8_t *decode_fields(
 	cursor->n_lists = 0;
 	for (size_t i = 0; i < layout->n_fields; i++) {
 		bool known = layout->schema && i < layout->schema->n_fields;
-		void *out = known ? record + VT_RECORD_BASE + layout->schema->fields[i].offset
-				  : NULL;
+		void *out =
+			known ? record + VT_RECORD_BASE + layout->schema->fields[i].offset : NULL;
 
 		if (!decode_field(cursor, &p, layout->types[i], out))
 			return NULL;

@@ -21,7 +21,7 @@
 #define N_CODES	    200u
 #define N_SIZES	    48u
 #define GRAIN	    512u
-#define SEGMENT     (20u << 20)
+#define SEGMENT	    (20u << 20)
 #define FIRST_PLACE 0x7f4000000000u
 
 static struct vt_lane *lanes[2];
@@ -179,7 +179,8 @@ static void step(uint64_t number)
 
 static int put_module(struct dl_phdr_info *info, size_t size, void *user)
 {
-	struct vt_rec_module record = {.time_ns = 1000, .bias = info->dlpi_addr, .start = UINT64_MAX};
+	struct vt_rec_module record = {
+		.time_ns = 1000, .bias = info->dlpi_addr, .start = UINT64_MAX};
 	const char *path = *info->dlpi_name ? info->dlpi_name : "/proc/self/exe";
 	char file[4096];
 
@@ -223,7 +224,8 @@ static void put_stacks(void)
 	}
 	for (uint64_t stack = 1; stack <= N_STACKS; stack++) {
 		uint64_t frames[N_FRAMES], python[N_PYTHON];
-		struct vt_rec_stack record = {stack, 1000, {frames, N_FRAMES}, {python, N_PYTHON}, 0};
+		struct vt_rec_stack record = {
+			stack, 1000, {frames, N_FRAMES}, {python, N_PYTHON}, 0};
 
 		for (size_t i = 0; i < N_FRAMES; i++)
 			frames[i] = (uint64_t)dlsym(self, names[(stack + i) % 10]) + 8 +
@@ -236,13 +238,19 @@ static void put_stacks(void)
 
 static void put_start(void)
 {
-	struct vt_rec_process process = {.pid = 1, .exe = {"/usr/bin/python3", 16},
-		.cmdline = {"python3\0train.py", 17}, .recorder_version = {VT_VERSION, 5}};
+	struct vt_rec_process process = {.pid = 1,
+		.exe = {"/usr/bin/python3", 16},
+		.cmdline = {"python3\0train.py", 17},
+		.recorder_version = {VT_VERSION, 5}};
 	struct vt_rec_driver driver = {13000, {"libcuda.so.1", 12}};
 	struct vt_rec_device device = {0, UINT64_C(140) << 30, 2u << 20, {"GPU", 3}, {"", 0}};
-	struct vt_rec_api alloc = {1, {"cuMemAlloc_v2", 13}}, copies = {2, {"cuMemcpyHtoDAsync_v2", 20}};
-	struct vt_rec_allocator torch = {.time_ns = 1000, .allocator_id = 1, .layer = VT_LAYER_TORCH,
-		.name = {"torch", 5}, .version = {"2.11.0", 6}};
+	struct vt_rec_api alloc = {1, {"cuMemAlloc_v2", 13}},
+			  copies = {2, {"cuMemcpyHtoDAsync_v2", 20}};
+	struct vt_rec_allocator torch = {.time_ns = 1000,
+		.allocator_id = 1,
+		.layer = VT_LAYER_TORCH,
+		.name = {"torch", 5},
+		.version = {"2.11.0", 6}};
 
 	vt_put_process(lanes[0], &process);
 	vt_put_driver(lanes[0], &driver);

@@ -43,7 +43,10 @@ def packed_differences(truth, report):
 
 def blocks_differences(truth, report):
     device, = report["torch"]["devices"]
-    return check_blocks.compare_sums(device, truth["stats"]) + check_blocks.compare_layout(device, truth["snapshot"])
+    owner = next(o for o in report["devices"][0]["owners"] if o["owner"] == "torch")
+    held = truth["stats"]["reserved_bytes.all.current"]
+    wrong = [] if owner["live_bytes"] == held else [f"owner torch: live {owner['live_bytes']}, truth {held}"]
+    return wrong + check_blocks.compare_sums(device, truth["stats"]) + check_blocks.compare_layout(device, truth["snapshot"])
 
 
 def oom_differences(truth, report):

@@ -38,10 +38,10 @@ struct model_piece {
 	struct tree_node node; /* key: address; in allocator->live or allocator->pending */
 	uint64_t bytes;
 	uint64_t time_ns;
-	struct model_segment *segment; /* in which it begins; NULL: not known, or another
-					  allocator's */
-	struct model_site *site;       /* NULL without a segment */
-	size_t n_waits;		       /* events that a pending one waits for */
+	struct model_segment *segment;	/* in which it begins; NULL: not known, or another
+					   allocator's */
+	struct model_site *site;	/* NULL without a segment */
+	size_t n_waits;			/* events that a pending one waits for */
 	struct model_piece *next_spare; /* in model->spare_pieces */
 };
 
@@ -70,10 +70,10 @@ struct model_allocator {
 	int device;	/* ordinal, MODEL_DEVICE_UNKNOWN: that of the memory */
 	struct vt_text name, version, path;
 
-	struct tree segments; /* struct model_segment, by address */
-	struct tree live;     /* struct model_piece, by address */
-	struct tree pending;  /* given back, and waiting for events */
-	struct model_piece *near_pieces[HASH_N_NEAR];	  /* of live, by the hash of their address */
+	struct tree segments;			      /* struct model_segment, by address */
+	struct tree live;			      /* struct model_piece, by address */
+	struct tree pending;			      /* given back, and waiting for events */
+	struct model_piece *near_pieces[HASH_N_NEAR]; /* of live, by the hash of their address */
 	struct model_segment *near_segments[HASH_N_NEAR]; /* that hold a page of 2 MiB, by the hash
 							     of its number */
 	const struct model_piece *newest; /* valid right after the block_alloc that handed it out */

@@ -39,10 +39,18 @@ void model_group_sites(struct model *model, model_grouper *grouper, void *user)
 		}                                                                                  \
 	} while (0)
 
+/* Groups may outlive the model, with what it held. */
+static void leave_groups(struct model *model)
+{
+	for (struct model_site *site = model->sites; site; site = site->hh.next)
+		site->group = NULL;
+}
+
 void model_free(struct model *model)
 {
 	if (!model)
 		return;
+	leave_groups(model);
 	vmm_release(model);
 	blocks_release(model);
 	ledger_release(model);

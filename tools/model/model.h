@@ -466,12 +466,12 @@ struct model {
 	struct model_handle *handles;
 	struct model_pool *pools;
 	uint64_t n_ended_pools;
-	struct model_allocator *allocators; /* see blocks.h */
+	struct model_allocator *allocators;	/* see blocks.h */
 	struct model_allocator *last_allocator; /* of the last report */
 	struct model_piece *spare_pieces;
-	struct model_wait *waits;	    /* of freed pieces, by event */
-	struct model_wait *open_waits;	    /* those whose free has not come yet */
-	struct model_place *places;	    /* where waits come from */
+	struct model_wait *waits;      /* of freed pieces, by event */
+	struct model_wait *open_waits; /* those whose free has not come yet */
+	struct model_place *places;    /* where waits come from */
 	struct model_graph *graphs;
 	struct model_graph *execs; /* executable ones */
 	uint64_t n_graph_launches;

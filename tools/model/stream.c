@@ -11,7 +11,9 @@
  */
 #define N_RECORDS 512u /* of a batch */
 #define N_BATCHES 8u
-#define N_AWAKE	  (N_BATCHES / 2) /* so many are empty, or full, before a side that waits is woken */
+#define N_AWAKE                                                                                    \
+	(N_BATCHES / 2) /* so many are empty, or full, before a side that waits is woken           \
+			 */
 
 struct batch {
 	struct vt_record records[N_RECORDS];
@@ -31,12 +33,12 @@ struct record_stream {
 	pthread_mutex_t lock;
 	pthread_cond_t filled;
 	pthread_cond_t emptied;
-	uint64_t n_filled;    /* ever; lock */
-	uint64_t n_emptied;   /* ever; lock */
-	bool ended;	      /* no batch will come; lock */
-	bool stop;	      /* none is wanted; lock */
-	int error;	      /* of the reader; valid once ended */
-	struct batch *now;    /* being handed out; NULL: none yet */
+	uint64_t n_filled;		  /* ever; lock */
+	uint64_t n_emptied;		  /* ever; lock */
+	bool ended;			  /* no batch will come; lock */
+	bool stop;			  /* none is wanted; lock */
+	int error;			  /* of the reader; valid once ended */
+	struct batch *now;		  /* being handed out; NULL: none yet */
 	const struct vt_record *at, *end; /* what is left of it */
 };
 
@@ -60,8 +62,9 @@ static void keep_lists(struct batch *batch, struct vt_record *record)
 
 	for (size_t i = 0; i < schema->n_fields; i++)
 		if (schema->fields[i].type == VT_FIELD_LIST)
-			keep_list(batch, (struct vt_list *)(void *)((char *)record + VT_RECORD_BASE +
-								    schema->fields[i].offset));
+			keep_list(
+				batch, (struct vt_list *)(void *)((char *)record + VT_RECORD_BASE +
+								  schema->fields[i].offset));
 }
 
 static void drop_lists(struct batch *batch)

@@ -1,7 +1,7 @@
 /*
  * An ordered map from 64-bit keys to nodes that live inside the caller's own structs: a treap, so
- * that neither insertion nor removal needs memory, or more than a few steps once the place is known. For address look-ups:
- * which block contains this address.
+ * that neither insertion nor removal needs memory, or more than a few steps once the place is
+ * known. For address look-ups: which block contains this address.
  */
 #ifndef VRAMTRACE_MODEL_TREE_H
 #define VRAMTRACE_MODEL_TREE_H
