@@ -11,14 +11,16 @@
 #   CC, CUDA_FLAGS   the compiler, and what it needs to find the CUDA headers
 #   LD_LIBRARY_PATH   starts with the simulated CUDA (check-gpu: untouched)
 # It exits 0 (passed), 77 (skipped; the last line says why) or anything else (failed; its output is shown). A CMocka
-# program counts with each of its tests. The last line here is "N passed, N failed[, N skipped]".
+# program counts with each of its tests. The last line here is "N passed, N failed[, N skipped]"; before it stands what
+# took longest.
 # TEST_TIMEOUT: seconds one file may take (default 300). TESTS: run only the files whose name holds this word.
 
 : "${BUILD_DIR:?}" "${MODE:=release}" "${TEST_TIMEOUT:=300}"
 SOURCE_DIR=$(cd "$(dirname "$0")/.." && pwd)
 export BUILD_DIR MODE SOURCE_DIR TEST_TIMEOUT
 
-# One file: its output into NAME.log, "passed failed skipped" into NAME.count, one line for the reader.
+# One file: its output into NAME.log, "passed failed skipped" into NAME.count, its time into NAME.time, one line for the
+# reader.
 run_one() {
 	file=$2
 	case $file in /*) ;; *) file=$SOURCE_DIR/$file ;; esac
@@ -33,14 +35,21 @@ run_one() {
 	*) set -- "$file" ;;
 	esac
 	[ "${name%.*}" != "$name" ] || ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=1
-	start=$(date +%s)
+	start=$(date +%s%3N)
 	(cd "$dir" && exec timeout -k 10 "$TEST_TIMEOUT" "$@") >"$log" 2>&1 </dev/null &
 	group=$!
 	wait $group
 	rc=$?
 	# timeout led a process group of its own: whatever the test left running ends with it.
 	kill -KILL "-$group" 2>/dev/null
-	took=$(($(date +%s) - start))
+	took=$(($(date +%s%3N) - start))
+	times >"$dir.times"
+	awk -v ms=$took -v name="$name" 'NR == 2 {
+		gsub(/[ms]/, " ")
+		printf "%.1f %.1f %s\n", ms / 1000, 60 * ($1 + $3) + $2 + $4, name
+	}' "$dir.times" >"$dir.time"
+	rm "$dir.times"
+	took=$((took / 1000))
 	last=$(tail -n 1 "$log")
 	passed=0 failed=0 skipped=0
 	case $rc in
@@ -106,6 +115,10 @@ tsan) SANITIZER=$(realpath "$(${CC:-gcc} -print-file-name=libtsan.so)") ;;
 esac
 export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS SANITIZER
 
+# A python3 that is a script of pyenv takes ten times as long to start as the interpreter that it finds.
+python=$(python3 -c 'import sys; print(sys.executable)')
+[ "$(command -v python3)" = "$python" ] || PATH=${python%/*}:$PATH
+
 rm -rf "${BUILD_DIR:?}/run/$group"
 mkdir -p "$BUILD_DIR/run/$group"
 for file; do
@@ -114,6 +127,9 @@ for file; do
 	esac
 done | xargs -P "${TEST_JOBS:-2}" -I '{}' sh "$0" --one "$group" '{}'
 
+sort -rn "$BUILD_DIR/run/$group"/*.time 2>/dev/null | head -n 10 | awk '
+	{ list = list (NR > 1 ? ", " : "") $3 " " $1 " (" $2 ")" }
+	END { if (NR > 1) print "slowest, in seconds (of processor time): " list }'
 cat "$BUILD_DIR/run/$group"/*.count 2>/dev/null | awk '
 	{ passed += $1; failed += $2; skipped += $3 }
 	END {
