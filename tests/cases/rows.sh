@@ -26,6 +26,8 @@ calls() { # NAME SAMPLED all|capture [VARIABLE=VALUE...]
 	name=$1 sampled=$2 what=$3
 	shift 3
 	step "$name" traced "$@" VRAMTRACE_OUTPUT="$name.vt" "$rows/rows_caller" "$sampled" "$what" "$name.manifest"
+	# The records of the others are compared in the other modes; here it is the recorder that is looked at.
+	[ "$MODE" != asan ] || [ "$name" = sampled ] || return 0
 	"$vramtrace" dump --json "$name.vt" >"$name.json"
 	step "$name-records" python3 "$lib/rows_check.py" "$name.manifest" "$name.json" "$SOURCE_DIR" "$sampled" "$what"
 }

@@ -35,7 +35,8 @@ run_checked() {
 name_count=1
 if command -v g++ >/dev/null; then
 	run_checked g++-O2 g++ -O2
-	run_checked g++-O3-with-rbp g++ -O3 -mavx2 -fno-omit-frame-pointer
+	# Under ASan two ways will do.
+	[ "$MODE" = asan ] || run_checked g++-O3-with-rbp g++ -O3 -mavx2 -fno-omit-frame-pointer
 fi
 if command -v clang++ >/dev/null; then
 	run_checked clang++-O0 clang++ -O0

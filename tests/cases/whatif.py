@@ -10,7 +10,7 @@ import sys
 MIB = 1 << 20
 MODE = os.environ["MODE"]
 BUILD = os.environ["BUILD_DIR"]
-OPS = 6000 if MODE == "release" else 2000
+OPS = 6000 if MODE == "release" else 1000
 VRAMTRACE = f"{BUILD}/vramtrace"
 EXPANDABLE = "expandable_segments:True"
 SPLIT = "max_split_size_mb:32"
