@@ -229,6 +229,8 @@ enum vt_phase_action {
 /* Bits of stack.flags: there were more frames than were kept. */
 #define VT_STACK_NATIVE_CUT 1u
 #define VT_STACK_PYTHON_CUT 2u
+/* It leads through code without unwind information: native frames may be missing from there on. */
+#define VT_STACK_NATIVE_GAP 4u
 
 /* How the bytes of python_code.lines map instruction offsets to lines. */
 enum vt_line_table {

@@ -205,7 +205,7 @@ void native_capture(struct native *native, size_t max)
 	native->frames = native->room;
 	native->n_frames = 0;
 	native->id = 0;
-	native->is_cut = false;
+	native->is_cut = native->has_gap = false;
 	if (state() != UNWINDER_READY)
 		return;
 	if (options.unwinder == OPTIONS_UNWINDER_LIBUNWIND) {
@@ -216,8 +216,9 @@ void native_capture(struct native *native, size_t max)
 			check(&stack, max + 1);
 		if (stack.n_frames)
 			native->frames = stack.frames;
-		native->n_frames = stack.n_frames;
+		native->n_frames = stack.n_likely;
 		native->id = stack.memo_id;
+		native->has_gap = stack.has_gap;
 	}
 	native->is_cut = native->n_frames > max;
 	native->n_frames -= native->is_cut;

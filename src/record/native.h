@@ -28,8 +28,9 @@ bool native_is_missing(void);
 struct native {
 	const uint64_t *frames; /* in room, or good until this thread's next capture */
 	size_t n_frames;
-	bool is_cut; /* there were more */
-	uint64_t id; /* not 0: native stacks that have the same are equal */
+	bool is_cut;  /* there were more */
+	bool has_gap; /* some may be missing, for want of unwind information */
+	uint64_t id;  /* not 0: native stacks that have the same are equal */
 	uint64_t room[OPTIONS_MAX_DEPTH + 1];
 };
 

@@ -34,6 +34,8 @@ void stack_capture(struct stack *stack, struct vt_lane *lane, uint64_t time_ns)
 		native_capture(&stack->native, options.depth);
 	if (stack->native.n_frames && stack->native.is_cut)
 		stack->flags |= VT_STACK_NATIVE_CUT;
+	if (stack->native.n_frames && stack->native.has_gap)
+		stack->flags |= VT_STACK_NATIVE_GAP;
 	if (options.python_stacks)
 		stack->n_python = interpreter_capture(
 			stack_python(stack), options.depth, &is_cut, lane, time_ns);

@@ -7,6 +7,7 @@ import bisect
 import json
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib
 import python_case as case  # noqa: E402
 
 TIME_S = 10
+GAP = 4  # VT_STACK_NATIVE_GAP
 NO_UNWIND = ("-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fomit-frame-pointer")
 
 
@@ -119,7 +121,7 @@ def check_changed(interpreter, folder, build_folder):
 
 
 def check_no_unwind(interpreter, folder, build_folder):
-    """Native frames may be missing. Python's are all there, and what is there is in order."""
+    """Native frames may be missing, which the stack then says. Python's are all there, and what is there is in order."""
     path, truth = record(interpreter, folder / "nounwind", build_folder / "nounwind.so")
     library = str(folder / "nounwind/libchain.so")
 
@@ -127,9 +129,18 @@ def check_no_unwind(interpreter, folder, build_folder):
         return [f for f in got if len(f) > 1] == [f for f in want if len(f) > 1] and is_part(got, want)
 
     wrong = list(compare(path, truth, lambda s: shown(s, library), right))
-    outcomes = case.Trace(path).outcomes
-    if outcomes.get(4, 0):
-        wrong.append(f"invalid outcomes: {outcomes}")
+    trace = case.Trace(path)
+    if trace.outcomes.get(4, 0):
+        wrong.append(f"invalid outcomes: {trace.outcomes}")
+    if platform.machine() == "x86_64":
+        stacks, n_short = trace.stacks(), 0
+        for size, construct, want in truth:
+            stack_id, stack = stacks[size]
+            n_short += shown(stack, library) != want
+            if shown(stack, library) != want and not trace.flags[stack_id] & GAP:
+                wrong.append(f"{construct}: {size} bytes: frames are missing, and it does not say so: {stack}")
+        if not n_short:
+            wrong.append("no stack is short of a frame: so this shows nothing")
     yield "no unwind", len(truth), wrong
 
 

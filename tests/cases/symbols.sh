@@ -93,6 +93,25 @@ if json report.json '[f for f in d["leaks"][0]["stack"] if f["module"] is None]'
 	grep -q '^      #[0-9]* *0x[0-9a-f]* (in no file)$' leaks.txt || fail "the generated code is not labelled: $(cat leaks.txt)"
 fi
 
+# Code that makes no frame may hide its caller, or end the stack: the report says so, and nothing stands where it is not.
+"$vramtrace" report --json plain.vt >report.json
+expect 'nothing missing' '[]' "$(json report.json 'd["leaks"][0]["stack_missing"]')"
+if [ "$(uname -m)" = x86_64 ]; then
+	for name in generated unframed lost; do
+		[ -e $name.vt ] || traced VRAMTRACE_OUTPUT=$name.vt app/program $name >out
+		"$vramtrace" report --json $name.vt >report.json
+		expect $name "['unwind_info']" "$(json report.json 'd["leaks"][0]["stack_missing"]')"
+		"$vramtrace" leaks $name.vt | grep -q '^      (native frames may be missing: ' || fail "$name: nothing about it"
+		json report.json '" ".join(f["function"] or "?" for f in d["leaks"][0]["stack"])' >functions
+		case "$(cat functions) " in
+		'allocate ? through_generated library_inlined library_static library_call main '*) ;;
+		'allocate ? library_inlined library_static library_call main '*) [ $name = unframed ] ;;
+		'allocate ? ') [ $name = lost ] ;;
+		*) false ;;
+		esac || fail "$name: $(cat functions)"
+	done
+fi
+
 # What leaves the house: no folder, no host, no argument.
 host=$(uname -n)
 for command in report peak leaks info; do

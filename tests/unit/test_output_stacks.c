@@ -61,7 +61,7 @@ static void put_short_stack(struct vt_lane *lane)
 				   .time_ns = 5,
 				   .frames = {frames, 6},
 				   .python = {python, 2},
-				   .flags = VT_STACK_NATIVE_CUT});
+				   .flags = VT_STACK_NATIVE_CUT | VT_STACK_NATIVE_GAP});
 }
 
 /* So many frames of PyTorch, then the same. */
@@ -202,7 +202,9 @@ static void test_text(void **state)
 		    "      #2  Block.forward  model.py:42\n"
 		    "      #3  main  train.py:41\n"
 		    "      #4  0x80000 (in no file)\n"
-		    "      (frames further out were not kept: run --depth)\n\n");
+		    "      (frames further out were not kept: run --depth)\n"
+		    "      (native frames may be missing: some code here has no unwind "
+		    "information)\n\n");
 	check(text, " are not on this machine: their functions are not named\n");
 	free(text);
 	text = printed(
@@ -275,6 +277,8 @@ static void test_json_frames(void **state)
 		    "   \"skipped\": {\n    \"no_thread\": 7,\n    \"invalid\": 1\n   },\n"
 		    "   \"reason\": null\n  }");
 	check(text, "\"missing\": [\n   \"/home/" HIDDEN "/lib/");
+	check(text, "\"stack_missing\": [\n    \"depth\",\n    \"unwind_info\"\n   ]");
+	check(text, "\"stack_missing\": []");
 	free(text);
 }
 

@@ -14,6 +14,7 @@
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 
+#include "record/unwind/code.h"
 #include "record/unwind/unwind.h"
 
 #ifdef __x86_64__
@@ -40,7 +41,7 @@ static uint64_t hook_address; /* where the hook's only capture returns to */
 
 struct counts {
 	unsigned long how[N_HOW];
-	unsigned long n, n_wrong;
+	unsigned long n, n_wrong, n_gaps, n_unlikely;
 };
 
 static __thread struct counts counts;
@@ -89,6 +90,8 @@ static void visit(void)
 	hook(&stack, truth, &n);
 	counts.n++;
 	counts.how[stack.how]++;
+	counts.n_gaps += stack.has_gap;
+	counts.n_unlikely += stack.n_likely < stack.n_frames;
 	if (!hook_address)
 		hook_address = stack.frames[0];
 	if (is_another(&stack) || stack.n_frames != (size_t)n || stack.frames[0] != hook_address ||
@@ -146,6 +149,7 @@ static void ordinary(void **state)
 	same_paths_again(N_PLAIN_SHAPES, 30, 8, 60);
 	end("ordinary");
 	assert_int_equal(counts.how[UNWIND_DELEGATED], 0);
+	assert_int_equal(counts.n_gaps, 0);
 	assert_true(counts.how[UNWIND_GUESSED] > counts.n * 8 / 10);
 }
 
@@ -157,6 +161,54 @@ static void all_shapes(void **state)
 	for (int seed = 1000; seed < 2500; seed++)
 		run_path((uint64_t)seed, ALL_SHAPES, 30);
 	end("all shapes");
+	/* All that libunwind makes of code without unwind information are frames. */
+	assert_true(counts.n_gaps > 100 && counts.n_gaps < counts.n);
+	assert_int_equal(counts.n_unlikely, 0);
+}
+
+/* What lies where rbp points is no frame here. */
+void bare_with_wrong_frame(void);
+__asm__(".text\n"
+	".type bare_with_wrong_frame, @function\n"
+	"bare_with_wrong_frame:\n"
+	"	push %rbp\n"
+	"	sub $32, %rsp\n"
+	"	lea 8(%rsp), %rax\n"
+	"	movq %rsp, 16(%rsp)\n"
+	"	movq %rax, 8(%rsp)\n"
+	"	mov %rax, %rbp\n"
+	"	call visit_many\n"
+	"	add $32, %rsp\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	".size bare_with_wrong_frame, . - bare_with_wrong_frame\n");
+
+static void wrong_frame(void **state)
+{
+	(void)state;
+	begin();
+	bare_with_wrong_frame();
+	end("wrong frame");
+	assert_int_equal(counts.n_gaps, counts.n);
+	assert_int_equal(counts.n_unlikely, counts.n);
+}
+
+/* Return addresses have a call before them; little else has. */
+static void after_calls(void **state)
+{
+	struct unwind_stack stack;
+	void *truth[MAX_FRAMES];
+	int n, on_stack;
+
+	(void)state;
+	hook(&stack, truth, &n);
+	assert_true(n > 4);
+	for (int i = 0; i + 1 < n; i++)
+		assert_true(code_is_after_call((uint64_t)(uintptr_t)truth[i]));
+	assert_false(code_is_after_call((uint64_t)(uintptr_t)after_calls));
+	assert_false(code_is_after_call((uint64_t)(uintptr_t)&on_stack & ~4095ull));
+	assert_false(code_is_after_call(4096));
+	assert_false(code_is_after_call(0));
 }
 
 /* Far beyond what is kept of a stack, and of what is remembered. */
@@ -325,6 +377,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ordinary),
 		cmocka_unit_test(all_shapes),
+		cmocka_unit_test(wrong_frame),
+		cmocka_unit_test(after_calls),
 		cmocka_unit_test(deep),
 		cmocka_unit_test(threads),
 		cmocka_unit_test(unknown_bottom),

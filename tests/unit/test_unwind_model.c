@@ -245,9 +245,14 @@ static void spoil_trail(enum spoil spoil, const struct plain *plain)
 		trail.rbp_matters = false;
 }
 
+struct result {
+	uint32_t n_frames;
+	bool has_gap;
+};
+
 /* As unwind_capture goes about it. Returns the frames, NULL: libunwind's turn. */
-static const uint64_t *capture(
-	enum spoil spoil, const struct walk_start *start, uint32_t *n_frames, unsigned long *n_hits)
+static const uint64_t *capture(enum spoil spoil, const struct walk_start *start,
+	struct result *result, unsigned long *n_hits)
 {
 	static const struct walk_limits limits = {MAX_FRAMES, OWN_START, OWN_END};
 	struct walk_start key = *start;
@@ -262,10 +267,11 @@ static const uint64_t *capture(
 		memo = memo_find(memos, &key);
 	if (memo) {
 		++*n_hits;
-		*n_frames = memo->n_frames;
+		*result = (struct result){memo->n_frames, memo->has_gap};
 		return memo_frames(memo);
 	}
-	/* A frame without unwind information that libunwind took on is bad from then on. */
+	/* Code without unwind information that libunwind went through once is left to it from then
+	 * on. */
 	if (!walk_stack(&trail, &rows, &area, &limits, start)) {
 		rows_clear(&rows);
 		return NULL;
@@ -275,7 +281,7 @@ static const uint64_t *capture(
 	hash = trail_hash(&trail, &key);
 	if (!memo_find_walked(memos, hash, &key))
 		memo_add(&memos, &trail, hash, &key);
-	*n_frames = trail.n_frames;
+	*result = (struct result){trail.n_frames, trail.has_gap};
 	return trail.frames;
 }
 
@@ -298,7 +304,7 @@ static unsigned long differences(
 		const uint64_t *frames;
 		struct walk_start start;
 		struct plain plain;
-		uint32_t n_frames;
+		struct result result;
 		bool whole;
 
 		if (i % 5000 == 0) {
@@ -316,11 +322,12 @@ static unsigned long differences(
 		}
 		random_start(&start);
 		whole = plain_walk(&plain, &start);
-		frames = capture(spoil, &start, &n_frames, n_hits);
+		frames = capture(spoil, &start, &result, n_hits);
 		*n_odd += !whole;
 		n_wrong += !frames != !whole ||
-			   (frames && (n_frames != plain.n_frames ||
-					      memcmp(frames, plain.frames, n_frames * 8)));
+			   (frames && (result.n_frames != plain.n_frames ||
+					      result.has_gap != (plain.none_read != -2) ||
+					      memcmp(frames, plain.frames, result.n_frames * 8)));
 	}
 	return n_wrong;
 }

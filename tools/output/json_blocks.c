@@ -196,4 +196,5 @@ void json_site_stack(
 	}
 	json_string(json, "owner", blocks_idle_owner(source->model, row->allocator_id));
 	json_null(json, "stack");
+	json_null(json, "stack_missing");
 }

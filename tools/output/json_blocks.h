@@ -9,7 +9,7 @@ void json_torch(struct json *json, const struct report_trace *traces, size_t n);
 void json_allocators(struct json *json, const struct report_trace *traces, size_t n);
 void json_torch_coverage(struct json *json, const struct report_trace *traces, size_t n);
 
-/* Keys "level" and "allocator" of a site; and "owner" and "stack". */
+/* Keys "level" and "allocator" of a site; "owner", "stack" and "stack_missing". */
 void json_site_level(struct json *json, const struct model *model, const struct site_row *row);
 void json_site_stack(
 	struct json *json, const struct stack_source *source, const struct site_row *row);

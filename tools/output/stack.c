@@ -239,6 +239,11 @@ void stack_put(const struct style *style, const struct stack_source *source, uin
 	if (stack->cut)
 		fprintf(style->out, "%*s(frames further out were not kept: run --depth)\n",
 			(int)indent, "");
+	if (stack->gap)
+		fprintf(style->out,
+			"%*s(native frames may be missing: some code here has no unwind "
+			"information)\n",
+			(int)indent, "");
 	free(visible.frames);
 }
 
@@ -269,11 +274,18 @@ void stack_json(struct json *json, const struct stack_source *source, uint64_t s
 	json_string(json, "owner", stack_owner(source, stack_id));
 	if (!given) {
 		json_null(json, "stack");
+		json_null(json, "stack_missing");
 		return;
 	}
 	stack = symbol_stack_get(source->symbols, source->model, given);
 	json_open(json, "stack", '[');
 	for (size_t i = 0; i < stack->n_calls; i++)
 		frame_json(json, &source->show, &stack->calls[i]);
+	json_close(json, ']');
+	json_open(json, "stack_missing", '[');
+	if (stack->cut)
+		json_string(json, NULL, "depth");
+	if (stack->gap)
+		json_string(json, NULL, "unwind_info");
 	json_close(json, ']');
 }

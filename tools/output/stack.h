@@ -34,8 +34,8 @@ size_t stack_count_static_runtimes(const struct stack_source *source);
 void stack_put(const struct style *style, const struct stack_source *source, uint64_t stack_id,
 	unsigned int indent);
 
-/* Keys "owner" and "stack", with all frames, of the open object; null when the stack was not
- * recorded. */
+/* Keys "owner", "stack", with all frames, and "stack_missing", why there may be more ("depth",
+ * "unwind_info"), of the open object; the last two null when the stack was not recorded. */
 void stack_json(struct json *json, const struct stack_source *source, uint64_t stack_id);
 
 #endif

@@ -235,7 +235,8 @@ const struct symbol_stack *symbol_stack_get(
 		memcpy(known->calls, calls.items, calls.n_items * sizeof(*calls.items));
 	known->stack_id = stack->stack_id;
 	known->stack = (struct symbol_stack){known->calls, calls.n_items,
-		stack->flags & (VT_STACK_NATIVE_CUT | VT_STACK_PYTHON_CUT)};
+		stack->flags & (VT_STACK_NATIVE_CUT | VT_STACK_PYTHON_CUT),
+		stack->flags & VT_STACK_NATIVE_GAP};
 	free(calls.items);
 	HASH_ADD(hh, table->stacks, stack_id, sizeof(known->stack_id), known);
 	return &known->stack;

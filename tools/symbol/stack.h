@@ -17,6 +17,7 @@ struct symbol_stack {
 	const struct symbol_call *calls; /* innermost first */
 	size_t n_calls;
 	bool cut; /* there were more than the recorder kept */
+	bool gap; /* native frames may be missing: code without unwind information */
 };
 
 /*

@@ -177,7 +177,9 @@ uint32_t cfi_row(const struct cfi_object *object, uint64_t pc)
 	struct cie cie;
 	uint64_t n;
 
-	if (!object->index || !is_inside(object, object->index))
+	if (!object->index)
+		return ROW_GUESSED;
+	if (!is_inside(object, object->index))
 		return ROW_BAD;
 	header = rest_of(object, object->index);
 	if ((size_t)(header.end - header.at) < 12 || memcmp(header.at, usual, sizeof(usual)))

@@ -174,6 +174,24 @@ uint32_t code_row(uint64_t pc)
 	return row_kind(row) == ROW_NONE ? row_without_information(pc) : row;
 }
 
+bool code_is_after_call(uint64_t pc)
+{
+	static const uint8_t lengths[] = {2, 3, 4, 6, 7}; /* of call *operand */
+	uint8_t code[7];
+
+	if (!area_copy(code, pc - sizeof(code), sizeof(code)))
+		return false;
+	if (code[2] == 0xe8)
+		return true;
+	for (unsigned int i = 0; i < sizeof(lengths); i++) {
+		const uint8_t *at = code + sizeof(code) - lengths[i];
+
+		if (at[0] == 0xff && (at[1] >> 3 & 7) == 2)
+			return true;
+	}
+	return false;
+}
+
 static int read_counters(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct unwind_unload *unload = data;

@@ -24,6 +24,10 @@ void code_init(void);
  * take the loader's lock. */
 uint32_t code_row(uint64_t pc);
 
+/* Whether a call stands before pc, as before every return address. Other numbers hardly ever pass.
+ */
+bool code_is_after_call(uint64_t pc);
+
 /* In a forked child: a fresh lock, and only this thread inside dlclose. */
 void code_forget(void);
 

@@ -223,6 +223,7 @@ const struct memo *memo_add(struct memo_table **table, const struct trail *trail
 {
 	struct memo header = {.start = *start,
 		.rbp_mask = trail->rbp_matters ? UINT64_MAX : 0,
+		.has_gap = trail->has_gap,
 		.hash = hash,
 		.n_blocks = pack(trail, NULL),
 		.n_frames = (uint16_t)trail->n_frames};

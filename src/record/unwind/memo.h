@@ -33,7 +33,8 @@ struct memo {
 	uint32_t n_blocks;
 	uint16_t n_frames;
 	uint16_t next; /* in its chain; 0: the last */
-	uint8_t pad[8];
+	bool has_gap;
+	uint8_t pad[7];
 	struct memo_block blocks[];
 };
 

@@ -14,6 +14,7 @@ enum row_kind {
 	ROW_RSP,       /* CFA = rsp + cfa */
 	ROW_RBP,       /* CFA = rbp + cfa */
 	ROW_REALIGNED, /* CFA = the word at rbp + cfa; the caller's rbp is the word at rbp */
+	ROW_GUESSED,   /* no unwind information, and libunwind has an opinion of its own */
 	ROW_SIGNAL,    /* the kernel's frame: registers are in a ucontext at rsp */
 };
 

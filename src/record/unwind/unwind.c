@@ -8,6 +8,7 @@
 #include "record/unwind/code.h"
 #include "record/unwind/memo.h"
 #include "record/unwind/pages.h"
+#include "record/unwind/row.h"
 #include "record/unwind/rows.h"
 #include "record/unwind/walk.h"
 
@@ -146,11 +147,35 @@ static void give_memo(struct unwind_stack *stack, const struct memo *memo, enum 
 	stack->n_frames = memo->n_frames;
 	stack->memo_id = memo->id;
 	stack->how = how;
+	stack->has_gap = memo->has_gap;
+	stack->n_likely = memo->n_frames;
 }
 
 static void give_frames(struct unwind_stack *stack, struct context *context, enum unwind_how how)
 {
-	*stack = (struct unwind_stack){context->trail.frames, context->trail.n_frames, 0, how};
+	*stack = (struct unwind_stack){.frames = context->trail.frames,
+		.n_frames = context->trail.n_frames,
+		.how = how,
+		.has_gap = context->trail.has_gap,
+		.n_likely = context->trail.n_frames};
+}
+
+/* Out of code without unwind information libunwind takes what lies where rbp points: mostly a
+ * frame, but it may be anything. */
+static size_t count_likely(struct rows *rows, const struct unwind_stack *stack)
+{
+	uint32_t entry = 0;
+
+	for (size_t i = 1; i < stack->n_frames; i++) {
+		enum row_kind kind;
+
+		entry = rows_after(rows, entry, stack->frames[i - 1] - 1);
+		kind = row_kind(rows->entries[entry].row);
+		if ((kind == ROW_NONE || kind == ROW_GUESSED) &&
+			!code_is_after_call(stack->frames[i]))
+			return i;
+	}
+	return stack->n_frames;
 }
 
 static void delegate(struct unwind_stack *stack, struct context *context)
@@ -158,6 +183,8 @@ static void delegate(struct unwind_stack *stack, struct context *context)
 	context->memos->previous = 0;
 	context->trail.n_frames = (uint32_t)setup.fallback(context->trail.frames, setup.max_frames);
 	give_frames(stack, context, UNWIND_DELEGATED);
+	if (stack->has_gap)
+		stack->n_likely = count_likely(&context->rows, stack);
 }
 
 static void be_lucky(struct context *context)
@@ -199,6 +226,7 @@ static void capture_in(
 	if (context->word != (word & ~(uint64_t)CODE_CLOSERS) || context->rows.full)
 		forget_code(context, word & ~(uint64_t)CODE_CLOSERS);
 	if (word & CODE_CLOSERS || !start->ip) {
+		context->trail.has_gap = false;
 		delegate(stack, context);
 		return;
 	}

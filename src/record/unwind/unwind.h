@@ -44,6 +44,8 @@ struct unwind_stack {
 	size_t n_frames;
 	uint64_t memo_id; /* 0, or a number: stacks that have the same have the same frames */
 	enum unwind_how how;
+	bool has_gap;	 /* leads through code without unwind information: some may be missing */
+	size_t n_likely; /* frames before the first that libunwind must have guessed wrong */
 };
 
 /* Once, before the first capture; calls the loader. */

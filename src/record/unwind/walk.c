@@ -130,11 +130,15 @@ static __attribute__((noinline)) enum step step_rarely(struct trail *trail, stru
 	case ROW_LAST:
 		return STEP_END;
 	case ROW_NONE:
+		trail->has_gap = true;
 		use_rbp(trail, at->rbp_load);
 		if (at->rbp - at->cfa > RBP_REACH)
 			return STEP_END;
 		/* A frame it is for libunwind, and one it keeps to. */
-		entry->row = ROW_BAD;
+		entry->row = ROW_GUESSED;
+		return STEP_ODD;
+	case ROW_GUESSED:
+		trail->has_gap = true;
 		return STEP_ODD;
 	default:
 		return STEP_ODD;
@@ -173,7 +177,7 @@ bool walk_stack(struct trail *trail, struct rows *rows, struct area *area,
 	enum step how = STEP_ON;
 
 	trail->frames[0] = start->ip;
-	trail->rbp_matters = false;
+	trail->rbp_matters = trail->has_gap = false;
 	for (unsigned int n_steps = 0; n_frames < max_frames; n_steps++) {
 		bool is_signal;
 

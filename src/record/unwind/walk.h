@@ -38,6 +38,7 @@ struct trail {
 	uint32_t n_frames;
 	uint32_t n_loads;
 	bool rbp_matters; /* the start's */
+	bool has_gap;	  /* there was code without unwind information */
 };
 
 /* Which frames are wanted: the first max_frames (at most WALK_MAX_FRAMES) that do not lie in
