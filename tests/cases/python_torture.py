@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-Stacks taken at every malloc and free of the interpreter, from its start to its end, with threads and garbage collection:
+Stacks taken at every malloc and free of the interpreter, from its start to its end (free-threaded: its own), with threads and garbage collection:
 nothing crashes, nothing is invalid, and every name and line is one of a source file. VRAMTRACE_PYTHONS as in python_frames.py.
 """
 import json
@@ -33,7 +33,9 @@ def implausible(interpreter, folder, trace):
 def check(interpreter, folder, mode, library):
     """One run. Returns its row of the table and what is wrong."""
     folder.mkdir(parents=True)
-    env = case.environment("torture.vt", VRAMTRACE_STACK=mode, PYTHONMALLOC="malloc", TORTURE_EVENTS=str(N_EVENTS // 2))
+    env = case.environment("torture.vt", VRAMTRACE_STACK=mode, TORTURE_EVENTS=str(N_EVENTS // 2))
+    if not interpreter.free_threaded:
+        env["PYTHONMALLOC"] = "malloc"
     env["LD_PRELOAD"] += f" {library}"
     done = subprocess.run([interpreter.path, "-B", case.SOURCES / "torture.py", str(N_EVENTS)], env=env, cwd=folder,
                           capture_output=True, text=True)

@@ -14,12 +14,14 @@ SOURCES = pathlib.Path(os.environ["SOURCE_DIR"], "tests/cases/lib/python")
 CLI = BUILD / "vramtrace"
 DEPTH = 128  # VRAMTRACE_STACK_DEPTH's default
 
-Interpreter = collections.namedtuple("Interpreter", "path version hex include")
+Interpreter = collections.namedtuple("Interpreter", "path version hex include free_threaded compiles")
 ASK = """
 import sys, sysconfig
 name = getattr(sys, "implementation", sys).__dict__.get("name", "cpython")
-gil = not sysconfig.get_config_var("Py_GIL_DISABLED")
-for answer in sys.executable, sys.version.split()[0], sys.hexversion, sysconfig.get_path("include"), name, gil:
+free = sysconfig.get_config_var("Py_GIL_DISABLED") or 0
+version = sys.version.split()[0] + "t" * free + "d" * hasattr(sys, "gettotalrefcount")
+compiles = hasattr(sys, "_jit") and sys._jit.is_available()
+for answer in sys.executable, version, sys.hexversion, sysconfig.get_path("include"), name, free, compiles:
     print(answer)
 """
 
@@ -49,13 +51,12 @@ def interpreters():
             break
         done = subprocess.run([path, "-c", ASK], capture_output=True, text=True)
         answer = done.stdout.splitlines()
-        if done.returncode or len(answer) != 6:
+        if done.returncode or len(answer) != 7:
             print(f"{path}: does not run: {done.stderr[-200:]}")
         elif answer[4] != "cpython":
             print(f"{path}: is {answer[4]}")
         else:
-            version = answer[1] + ("" if answer[5] == "True" else "t")
-            one = Interpreter(answer[0], version, int(answer[2]), answer[3])
+            one = Interpreter(answer[0], answer[1], int(answer[2]), answer[3], answer[5] == "1", answer[6] == "True")
             found.setdefault(os.path.realpath(one.path), one)
     return list(found.values())
 

@@ -232,6 +232,13 @@ NEWER = [
         name = "t"
         template = t"{cu(P(), note())} {name}"
         """),
+    ((3, 15), """
+        def rows():
+            yield [cu(P(), note())]
+        [*row for row in rows()]
+        {**{cu(P(), note()): 1} for _ in range(2)}
+        list((*row for row in rows()))
+        """),
 ]
 
 
@@ -357,6 +364,41 @@ def greenlets():
     starter(6)
 
 
+def hot_loops(n=20000):
+    """
+    Long enough for an interpreter that compiles (PYTHON_JIT) to do so. The allocations are where nothing else than before
+    happens in Python, or it would leave the compiled code.
+    """
+    jit = getattr(sys, "_jit", None)
+    active = jit.is_active if jit else int
+    work = [()] * (n - 10) + [(1,)] * 10
+
+    def allocate(x):
+        return cu(P(), note())
+
+    class Hot:
+        seen = 0
+
+        def method(self, i):
+            self.seen += active()
+            return any(map(allocate, work[i]))
+
+    def numbers():
+        for i in range(n):
+            any(map(allocate, work[i]))
+            yield i
+
+    def loop(hot, numbers):
+        for i in numbers:
+            hot.method(i)
+            any(map(allocate, work[i]))
+
+    hot = Hot()
+    loop(hot, range(n))
+    loop(hot, numbers())
+    assert hot.seen or not jit or not jit.is_enabled(), "nothing was compiled"
+
+
 def evaluator():
     """A function of PEP 523 in the place of the interpreter's own, as torch.compile has it."""
     library = os.environ.get("EVALUATOR")
@@ -380,5 +422,5 @@ def evaluator():
 
 CONSTRUCTS = [
     threads, foreign_threads, generated, replaced_code, long_functions, modules, newer_syntax, sub_interpreters, greenlets,
-    evaluator,
+    hot_loops, evaluator,
 ]

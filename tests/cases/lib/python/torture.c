@@ -5,7 +5,10 @@
  *
  *   TORTURE_EVENTS   so many such calls from the start of the process on (default 0); further ones
  * are asked for with torture_more
+ *
+ * Free-threaded interpreters have an allocator of their own: torture_allocators puts events there.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <stdatomic.h>
@@ -82,6 +85,68 @@ void free(void *memory)
 {
 	event(__builtin_return_address(0));
 	__libc_free(memory);
+}
+
+/* Of one of the interpreter's three domains: PyMemAllocatorEx. */
+struct allocator {
+	void *context;
+	void *(*malloc)(void *context, size_t bytes);
+	void *(*calloc)(void *context, size_t n, size_t bytes);
+	void *(*realloc)(void *context, void *old, size_t bytes);
+	void (*free)(void *context, void *memory);
+};
+
+static struct allocator own[3];
+
+static void *own_malloc(void *context, size_t bytes)
+{
+	const struct allocator *allocator = context;
+	void *memory = allocator->malloc(allocator->context, bytes);
+
+	event(NULL);
+	return memory;
+}
+
+static void *own_calloc(void *context, size_t n, size_t bytes)
+{
+	const struct allocator *allocator = context;
+	void *memory = allocator->calloc(allocator->context, n, bytes);
+
+	event(NULL);
+	return memory;
+}
+
+static void *own_realloc(void *context, void *old, size_t bytes)
+{
+	const struct allocator *allocator = context;
+	void *memory;
+
+	event(NULL);
+	memory = allocator->realloc(allocator->context, old, bytes);
+	event(NULL);
+	return memory;
+}
+
+static void own_free(void *context, void *memory)
+{
+	const struct allocator *allocator = context;
+
+	event(NULL);
+	allocator->free(allocator->context, memory);
+}
+
+/* Called while the process has one thread. */
+void torture_allocators(void)
+{
+	typedef void access(int domain, struct allocator *allocator);
+	access *get = (access *)dlsym(RTLD_DEFAULT, "PyMem_GetAllocator");
+	access *set = (access *)dlsym(RTLD_DEFAULT, "PyMem_SetAllocator");
+
+	for (int domain = 0; domain < 3; domain++) {
+		get(domain, &own[domain]);
+		set(domain, &(struct allocator){&own[domain], own_malloc, own_calloc, own_realloc,
+				    own_free});
+	}
 }
 
 void torture_more(long n_events)

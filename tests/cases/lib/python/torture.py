@@ -4,6 +4,7 @@ import gc
 import json
 import random
 import sys
+import sysconfig
 import threading
 
 import classes
@@ -38,6 +39,8 @@ class Cycle:
 
 def main(n_events):
     truth.start()
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        here.torture_allocators()
     gc.set_threshold(50, 3, 3)
     here.torture_more(n_events)
     threads = [threading.Thread(target=worker, args=(i,)) for i in range(3)]
