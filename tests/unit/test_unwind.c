@@ -196,17 +196,21 @@ static void wrong_frame(void **state)
 /* Return addresses have a call before them; little else has. */
 static void after_calls(void **state)
 {
+	static const uint8_t others[] = {0x90, 0x48, 0xb8, 1, 2, 3, 4, 5, 0x90, 0x90, 0xff, 0x25, 1,
+		2, 3, 4, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0x74, 0x24};
 	struct unwind_stack stack;
 	void *truth[MAX_FRAMES];
-	int n, on_stack;
+	int n;
 
 	(void)state;
 	hook(&stack, truth, &n);
 	assert_true(n > 4);
 	for (int i = 0; i + 1 < n; i++)
 		assert_true(code_is_after_call((uint64_t)(uintptr_t)truth[i]));
-	assert_false(code_is_after_call((uint64_t)(uintptr_t)after_calls));
-	assert_false(code_is_after_call((uint64_t)(uintptr_t)&on_stack & ~4095ull));
+	/* After mov, jmp and push. */
+	assert_false(code_is_after_call((uint64_t)(uintptr_t)others + 8));
+	assert_false(code_is_after_call((uint64_t)(uintptr_t)others + 16));
+	assert_false(code_is_after_call((uint64_t)(uintptr_t)others + 24));
 	assert_false(code_is_after_call(4096));
 	assert_false(code_is_after_call(0));
 }
