@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <vramtrace/vramtrace.h>
 
 #define MIB (1u << 20)
@@ -98,7 +99,7 @@ int main(void)
 	memset(long_name, 'x', sizeof(long_name) - 1);
 	long_name[sizeof(long_name) - 1] = '\0';
 	vt_mark(long_name);
-	printf("%d\n", mlock(host, sizeof(host)) ? 0 : (int)sizeof(host));
+	printf("%d\n", syscall(SYS_mlock, host, sizeof(host)) ? 0 : (int)sizeof(host));
 	vt_phase_begin("tail");
 	return 0;
 }

@@ -100,6 +100,34 @@ def check_begin_paused():
     assert seen["coverage"]["paused"]["count"] == 1 and seen["host_samples"]
 
 
+def check_toggled():
+    """Threads at work while recording is resumed and paused all the time: each allocation and free is there, as the driver says."""
+    calls = "20000" if os.environ["MODE"] == "release" else "3000"
+    env = dict(os.environ, LD_PRELOAD=str(BUILD / "libvramtrace.so"), VRAMTRACE_OUTPUT="toggled.vt", VRAMTRACE_QUIET="1",
+               VRAMTRACE_ENABLED="0", CUSIM_DEVICES="2", CUSIM_LEDGER="toggled.json")
+    if not STACKS:
+        env["VRAMTRACE_STACK"] = "none"
+    command = [BUILD / "cases/random_calls-driver", "--calls", calls, "--threads", "4", "--devices", "2", "--seed", "7"]
+    with open("toggled.out", "w") as out:
+        process = subprocess.Popen(command, stdout=out, env=env)
+        while process.poll() is None:
+            for word in "resume", "pause":
+                subprocess.run([BUILD / "vramtrace", word, "-q", str(process.pid)], stderr=subprocess.DEVNULL)
+    assert process.returncode == 0
+    truth, seen = json.loads(pathlib.Path("toggled.json").read_text()), report("toggled.vt")
+    assert seen["coverage"]["paused"]["count"] >= 1 and seen["traces"][0]["lost_events"] == 0
+    for device, true in zip(seen["devices"], truth["devices"], strict=True):
+        for kind in "linear", "pool", "vmm", "managed":
+            got, want = device["kinds"].get(kind, {}), true[kind]
+            for key, name in ("live_bytes", "live_bytes"), ("live", "live_count"), ("allocations", "allocations"), ("frees", "frees"):
+                assert got.get(key, 0) == want[name], (device["ordinal"], kind, key, got, want)
+    for kind in "pinned", "registered":
+        assert seen["host_memory"][kind + "_bytes"] == sum(d[kind]["live_bytes"] for d in truth["devices"]), kind
+    assert seen["unknown_frees"] == seen["missed_frees"] == 0
+    times = [r["time_ns"] for r in records("toggled.vt") if "time_ns" in r]
+    assert times == sorted(times)
+
+
 def check_strangers():
     pathlib.Path("text").write_text("no trace" * 2000)
     assert "not a vramtrace trace" in vramtrace("pause", "text", status=3)
@@ -116,4 +144,5 @@ def check_strangers():
 
 check_pause()
 check_begin_paused()
+check_toggled()
 check_strangers()
