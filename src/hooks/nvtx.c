@@ -74,12 +74,15 @@ static struct {
 	const char *items[N_TEXTS]; /* lock; by hash, the next free place on collision */
 } texts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static uint32_t hash_of(const char *text, size_t bytes)
+/* Of as much of the text as is kept, whose length goes to *bytes. */
+static uint32_t hash_of(const char *text, size_t *bytes)
 {
 	uint32_t hash = 2166136261u;
+	size_t n = 0;
 
-	for (size_t i = 0; i < bytes; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 16777619u;
+	for (; n < PHASES_MAX_NAME && text[n]; n++)
+		hash = (hash ^ (unsigned char)text[n]) * 16777619u;
+	*bytes = n;
 	return hash;
 }
 
@@ -98,8 +101,8 @@ static const char *keep(const char *text, size_t bytes)
 /* NULL when there are too many: NVTX takes it for the default domain, or for no text. */
 static const char *intern(const char *text)
 {
-	size_t bytes = strnlen(text, PHASES_MAX_NAME);
-	uint32_t at = hash_of(text, bytes);
+	size_t bytes;
+	uint32_t at = hash_of(text, &bytes);
 	const char *found;
 
 	pthread_mutex_lock(&texts.lock);
@@ -116,9 +119,7 @@ static const char *intern(const char *text)
 
 /* --- From NVTX's texts to ours --- */
 
-struct name {
-	char text[PHASES_MAX_NAME + 1];
-};
+#define NAME_BYTES (PHASES_MAX_NAME + 1)
 
 static char *put_utf8(char *to, uint32_t c)
 {
@@ -141,17 +142,17 @@ static char *put_utf8(char *to, uint32_t c)
 	return to;
 }
 
-static const char *narrow(struct name *name, const wchar_t *wide)
+static const char *narrow(char name[NAME_BYTES], const wchar_t *wide)
 {
-	char *to = name->text;
+	char *to = name;
 
-	while (wide && *wide && to + 4 <= name->text + PHASES_MAX_NAME)
+	while (wide && *wide && to + 4 <= name + PHASES_MAX_NAME)
 		to = put_utf8(to, (uint32_t)*wide++);
 	*to = '\0';
-	return name->text;
+	return name;
 }
 
-static const char *message_of(struct name *name, const struct attributes *attributes)
+static const char *message_of(char name[NAME_BYTES], const struct attributes *attributes)
 {
 	const char *text = NULL;
 
@@ -232,23 +233,23 @@ static int pop(void)
 
 static void domain_mark_ex(const char *domain, const struct attributes *attributes)
 {
-	struct name name;
+	char name[NAME_BYTES];
 
-	mark(domain, message_of(&name, attributes));
+	mark(domain, message_of(name, attributes));
 }
 
 static uint64_t domain_start_ex(const char *domain, const struct attributes *attributes)
 {
-	struct name name;
+	char name[NAME_BYTES];
 
-	return start(domain, message_of(&name, attributes));
+	return start(domain, message_of(name, attributes));
 }
 
 static int domain_push_ex(const char *domain, const struct attributes *attributes)
 {
-	struct name name;
+	char name[NAME_BYTES];
 
-	return push(domain, message_of(&name, attributes));
+	return push(domain, message_of(name, attributes));
 }
 
 static void mark_ex(const struct attributes *attributes)
@@ -283,23 +284,23 @@ static int push_a(const char *text)
 
 static void mark_w(const wchar_t *text)
 {
-	struct name name;
+	char name[NAME_BYTES];
 
-	mark(NULL, narrow(&name, text));
+	mark(NULL, narrow(name, text));
 }
 
 static uint64_t start_w(const wchar_t *text)
 {
-	struct name name;
+	char name[NAME_BYTES];
 
-	return start(NULL, narrow(&name, text));
+	return start(NULL, narrow(name, text));
 }
 
 static int push_w(const wchar_t *text)
 {
-	struct name name;
+	char name[NAME_BYTES];
 
-	return push(NULL, narrow(&name, text));
+	return push(NULL, narrow(name, text));
 }
 
 static const char *create_a(const char *text)
@@ -309,9 +310,9 @@ static const char *create_a(const char *text)
 
 static const char *create_w(const wchar_t *text)
 {
-	struct name name;
+	char name[NAME_BYTES];
 
-	return text ? intern(narrow(&name, text)) : NULL;
+	return text ? intern(narrow(name, text)) : NULL;
 }
 
 static const char *register_a(const char *domain, const char *text)
