@@ -16,6 +16,11 @@ trace="$src/src/trace/reader.c $src/src/trace/schema.c $src/src/trace/error.c"
 pack="$src/tools/pack/unpack.c $src/tools/pack/file.c $src/tools/model/memory.c"
 export ASAN_OPTIONS=detect_leaks=1
 
+whatif=
+for name in pickle settings whatif whatif_predict whatif_built whatif_snapshot whatif_snapshot_facts allocator allocator_set \
+	allocator_release allocator_expandable allocator_addresses; do
+	whatif="$whatif $src/tools/analysis/$name.c"
+done
 # fuzz TARGET FILE...: what tests/fuzz/TARGET.c tests is in the files.
 fuzz() {
 	target=$1
@@ -45,3 +50,5 @@ fuzz() {
 fuzz fuzz_reader $trace
 # shellcheck disable=SC2086
 fuzz fuzz_packed $trace $pack
+# shellcheck disable=SC2086
+fuzz fuzz_snapshot $whatif $src/tools/model/memory.c $src/tools/model/tree.c

@@ -6,6 +6,9 @@
 #include "analysis/allocator_internal.h"
 #include "model/memory.h"
 
+/* More than any device has: sums of such stay below 2^64. */
+#define MOST_BYTES (1ull << 45)
+
 /* Room for expandable segments where the device's size is not known. */
 #define UNKNOWN_DEVICE_BYTES (1ull << 40)
 
@@ -222,6 +225,18 @@ void block_release(struct allocator *allocator, struct allocator_block *block)
 	set_insert(block);
 }
 
+static bool is_vacant(const struct allocator *allocator, uint64_t address, uint64_t bytes)
+{
+	const struct segment *below =
+		(const struct segment *)tree_floor(&allocator->segments, address);
+	const struct segment *above =
+		(const struct segment *)tree_ceiling(&allocator->segments, address);
+
+	return bytes && address + bytes > address &&
+	       (!below || address - below->node.key >= below->bytes) &&
+	       (!above || above->node.key - address >= bytes);
+}
+
 struct segment *segment_new(
 	struct allocator *allocator, struct stream_set *set, uint64_t bytes, uint64_t page_bytes)
 {
@@ -229,7 +244,7 @@ struct segment *segment_new(
 	uint64_t address = driver_ask(allocator, request, bytes);
 	struct segment *segment;
 
-	if (!address)
+	if (!address || !is_vacant(allocator, address, bytes))
 		return NULL;
 	segment = memory_new(1, sizeof(*segment));
 	segment->bytes = bytes;
@@ -372,6 +387,10 @@ struct allocator_block *allocator_get(
 	struct allocator_block *block;
 	struct stream_set *set;
 
+	if (bytes > MOST_BYTES) {
+		stats->n_refused++;
+		return NULL;
+	}
 	bytes = allocator_round(&allocator->options.settings, bytes);
 	set = set_of(pool_for(allocator, pool, bytes), stream);
 	block = search(allocator, set, bytes);

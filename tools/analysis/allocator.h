@@ -36,8 +36,10 @@ struct allocator_options {
 	uint64_t device_bytes;	 /* of the device: its memory fraction is the cap */
 	uint64_t cap_bytes;	 /* PyTorch refuses to reserve more; 0: only the memory fraction */
 	uint64_t capacity_bytes; /* the driver has no more for PyTorch; 0: no limit */
+	uint64_t range_bytes;	 /* addresses of an expandable segment; 0: by the device's size */
 	enum allocator_addresses addresses;
-	/* With ALLOCATOR_GIVEN: the address, for a map any number but 0; 0 refuses. */
+	/* With ALLOCATOR_GIVEN: the address, for a map any number but 0; 0 refuses. What lies over
+	 * other segments is as good as refused. */
 	uint64_t (*driver)(void *arg, enum allocator_request request, uint64_t bytes);
 	void *arg;
 };

@@ -20,6 +20,8 @@ static uint64_t take_below(struct allocator *allocator, uint64_t bytes)
 {
 	if (!allocator->lowest)
 		allocator->lowest = allocator->highest = FIRST_ADDRESS;
+	if (bytes >= allocator->lowest)
+		return 0;
 	return allocator->lowest -= bytes;
 }
 
@@ -30,6 +32,8 @@ static uint64_t take_above(struct allocator *allocator, uint64_t bytes)
 	if (!allocator->highest)
 		allocator->lowest = allocator->highest = FIRST_ADDRESS;
 	address = allocator->highest;
+	if (bytes > UINT64_MAX - address)
+		return 0;
 	allocator->highest += bytes;
 	return address;
 }
@@ -74,6 +78,8 @@ static uint64_t highest_gap(const struct allocator *allocator, uint64_t bytes)
 		moved = false;
 		for (const struct arena *arena = allocator->arenas; arena; arena = arena->next)
 			if (overlaps(arena, address, bytes)) {
+				if (arena->address <= bytes)
+					return 0;
 				address = arena->address - bytes;
 				moved = true;
 			}
@@ -93,9 +99,12 @@ static uint64_t take_in_arena(struct allocator *allocator, uint64_t bytes)
 			return address;
 		}
 	}
+	address = highest_gap(allocator, round_up(bytes, ARENA_BYTES));
+	if (!address)
+		return 0;
 	arena = memory_new(1, sizeof(*arena));
 	arena->bytes = round_up(bytes, ARENA_BYTES);
-	arena->address = highest_gap(allocator, arena->bytes);
+	arena->address = address;
 	arena->n_segments = 1;
 	arena->next = allocator->arenas;
 	allocator->arenas = arena;

@@ -40,6 +40,8 @@ static struct allocator_block *find_place(
 			return block;
 	}
 	range_bytes = round_up(device_bytes + device_bytes / 8, page_bytes);
+	if (allocator->options.range_bytes)
+		range_bytes = allocator->options.range_bytes / page_bytes * page_bytes;
 	segment = segment_new(allocator, set, range_bytes, page_bytes);
 	if (!segment)
 		return NULL;

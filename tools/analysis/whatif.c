@@ -241,13 +241,16 @@ static void note_difference(struct whatif_check *check, size_t step)
 /* Looks at a block right after it was got. */
 static void compare(struct replay *replay, size_t i, struct whatif_check *check)
 {
-	struct whatif_step *step = &replay->recording->steps[i];
+	const struct whatif_recording *recording = replay->recording;
+	struct whatif_step *step = &recording->steps[i];
 	const struct allocator_block *block = replay->slots[step->block].block;
 
 	check->n_gets++;
-	step->is_unsure = block->bytes > SMALL_BYTES && !allocator_has_split(replay->allocator) &&
-			  !replay->recording->settings.expandable;
-	if (block->address == step->address && block->bytes == step->bytes)
+	step->is_unsure = block->bytes > SMALL_BYTES && !recording->sizes_exact &&
+			  !allocator_has_split(replay->allocator) &&
+			  !recording->settings.expandable;
+	if (block->address == step->address &&
+		(recording->sizes_exact || block->bytes == step->bytes))
 		check->n_addresses++;
 	else
 		note_difference(check, i);
@@ -261,6 +264,7 @@ void whatif_check(struct whatif_recording *recording, struct whatif_check *check
 		.version = recording->version,
 		.device_bytes = recording->device_bytes,
 		.cap_bytes = recording->cap_bytes,
+		.range_bytes = recording->range_bytes,
 		.addresses = ALLOCATOR_GIVEN,
 		.driver = answer,
 		.arg = &driver,
@@ -270,7 +274,8 @@ void whatif_check(struct whatif_recording *recording, struct whatif_check *check
 
 	*check = (struct whatif_check){.first_different = SIZE_MAX};
 	/* Recorded sizes are rounded, and what was left of a block with them need not be. */
-	memset(options.settings.divisions, 0, sizeof(options.settings.divisions));
+	if (!recording->sizes_exact)
+		memset(options.settings.divisions, 0, sizeof(options.settings.divisions));
 	recording->n_unsure = recording->n_pending = 0;
 	replay_begin(&replay, recording, &options, WHATIF_RECORDED);
 	for (i = 0; i < recording->n_steps; i++) {

@@ -52,6 +52,8 @@ struct whatif_recording {
 	uint64_t device_bytes; /* 0 unknown */
 	uint64_t cap_bytes;    /* reserved bytes that PyTorch was held to, 0 none */
 	uint64_t driver_bytes; /* the most that the driver would have given it, 0 unknown */
+	uint64_t range_bytes;  /* of addresses of expandable segments; 0: by device_bytes */
+	bool sizes_exact;      /* step.bytes is what was asked for, not what it was rounded to */
 
 	_Atomic size_t *n_replays; /* done so far, NULL: nobody asks */
 

@@ -9,6 +9,14 @@
  * in built. NULL: built says why not. */
 const struct model_allocator *whatif_source(
 	struct whatif_built *built, const struct replay *replay, int device);
+/* Parts of whatif_snapshot_build. The first reason stays. */
+void whatif_snapshot_settings(struct whatif_built *built, const struct pickle_value *snapshot);
+void whatif_snapshot_refuse(
+	struct whatif_built *built, enum whatif_refusal refusal, const char *reason);
+void whatif_snapshot_late(struct whatif_built *built);
+
+/* Counts the streams of the steps. */
+void whatif_note_streams(struct whatif_built *built);
 void whatif_refuse_outside(struct whatif_built *built);
 
 /* Memory that the driver gave, or a range of addresses, as long as it lives. */

@@ -323,30 +323,6 @@ static void observe(void *user, const struct model *model, const struct vt_recor
 	}
 }
 
-static void note_streams(const struct builder *builder)
-{
-	struct whatif_built *built = builder->built;
-	uint64_t *streams = NULL;
-	size_t room = 0, n = 0;
-
-	built->streams_known = !builder->streams_missing;
-	for (size_t i = 0; i < built->recording.n_steps; i++) {
-		const struct whatif_step *step = &built->steps[i];
-		size_t k = 0;
-
-		if (step->kind != WHATIF_GET)
-			continue;
-		while (k < n && streams[k] != step->stream)
-			k++;
-		if (k < n)
-			continue;
-		streams = memory_grow(streams, n, &room, sizeof(*streams));
-		streams[n++] = step->stream;
-	}
-	built->n_streams = n;
-	free(streams);
-}
-
 static void forget(struct live **all)
 {
 	struct live *live, *next;
@@ -414,7 +390,8 @@ static int pass(struct whatif_built *built, struct replay *replay, uint64_t allo
 		recording->cap_bytes = guess_cap(&builder);
 	if (!error && builder.outside)
 		whatif_refuse_outside(built);
-	note_streams(&builder);
+	built->streams_known = !builder.streams_missing;
+	whatif_note_streams(built);
 	builder_release(&builder);
 	return error;
 }
@@ -437,11 +414,4 @@ int whatif_build(struct whatif_built *built, struct replay *replay, int device)
 		error = pass(built, replay, allocator_id);
 	}
 	return error;
-}
-
-void whatif_built_release(struct whatif_built *built)
-{
-	free(built->steps);
-	free(built->answers);
-	*built = (struct whatif_built){0};
 }

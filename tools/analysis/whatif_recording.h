@@ -22,6 +22,8 @@ enum whatif_refusal {
 };
 
 /* Release it with whatif_built_release. */
+struct pickle_value;
+
 struct whatif_built {
 	struct whatif_recording recording; /* points into what follows */
 	struct whatif_step *steps;
@@ -36,6 +38,8 @@ struct whatif_built {
 	size_t n_streams;
 	bool cap_is_guessed; /* PyTorch refused requests that the driver was not asked for */
 	bool streams_known;
+	const struct pickle_value *entries; /* of a snapshot's history: a step's stack_id is 1 more
+					       than its entry's number; NULL: it is of a trace */
 	bool has_user_pools; /* pools that the program made: their segments look ordinary */
 };
 

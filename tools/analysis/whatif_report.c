@@ -179,25 +179,28 @@ static void predict_rows(struct whatif_report *report, const char *path)
 	report->built.recording.n_replays = NULL;
 }
 
-int whatif_report_make(
-	struct whatif_report *report, struct replay *replay, const struct whatif_request *request)
+static struct whatif_report report_for(const struct whatif_request *request)
 {
-	struct whatif_recording *recording = &report->built.recording;
-	size_t n_fixed;
-	int error;
-
-	*report = (struct whatif_report){
+	return (struct whatif_report){
 		.capacity_bytes = request->capacity_bytes,
 		.is_sweep = request->sweep,
 		.has_together = request->n_settings,
 	};
-	error = whatif_build(&report->built, replay, request->device);
-	if (error || report->built.refusal)
-		return error;
+}
+
+/* When built is there. */
+static void fill(
+	struct whatif_report *report, const char *path, const struct whatif_request *request)
+{
+	struct whatif_recording *recording = &report->built.recording;
+	size_t n_fixed;
+
+	if (report->built.refusal)
+		return;
 	whatif_check(recording, &report->check);
 	compare_totals(report);
 	if (!report->check.is_equal)
-		return 0;
+		return;
 	report->rows = memory_new(N_COMMON + 2, sizeof(*report->rows));
 	add_row(report, "as recorded")->is_legal = true;
 	report->rows[0].prediction.settings = recording->settings;
@@ -206,10 +209,29 @@ int whatif_report_make(
 	n_fixed = report->n_rows;
 	if (request->sweep)
 		add_common(report);
-	predict_rows(report, replay->path);
+	predict_rows(report, path);
 	qsort(report->rows + n_fixed, report->n_rows - n_fixed, sizeof(*report->rows),
 		compare_rows);
-	return 0;
+}
+
+int whatif_report_make(
+	struct whatif_report *report, struct replay *replay, const struct whatif_request *request)
+{
+	int error;
+
+	*report = report_for(request);
+	error = whatif_build(&report->built, replay, request->device);
+	if (!error)
+		fill(report, replay->path, request);
+	return error;
+}
+
+void whatif_report_snapshot(struct whatif_report *report, const struct pickle_value *snapshot,
+	const char *path, const struct whatif_request *request)
+{
+	*report = report_for(request);
+	whatif_snapshot_build(&report->built, snapshot, request->device);
+	fill(report, path, request);
 }
 
 void whatif_report_release(struct whatif_report *report)

@@ -2,7 +2,7 @@
 #ifndef VRAMTRACE_ANALYSIS_WHATIF_REPORT_H
 #define VRAMTRACE_ANALYSIS_WHATIF_REPORT_H
 
-#include "analysis/whatif_recording.h"
+#include "analysis/whatif_snapshot.h"
 
 struct whatif_request {
 	int device;		     /* ordinal, -1: the first one with blocks of PyTorch */
@@ -34,6 +34,9 @@ struct whatif_report {
 /* Makes passes over the trace, as whatif_build does. Returns 0 or VT_E_*. */
 int whatif_report_make(
 	struct whatif_report *report, struct replay *replay, const struct whatif_request *request);
+/* The same of a snapshot of PyTorch's (whatif_snapshot.h); path is what it is called. */
+void whatif_report_snapshot(struct whatif_report *report, const struct pickle_value *snapshot,
+	const char *path, const struct whatif_request *request);
 void whatif_report_release(struct whatif_report *report);
 
 #endif

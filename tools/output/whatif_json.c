@@ -14,6 +14,7 @@ static void put_step(struct json *json, const char *key, const struct stack_sour
 	const struct whatif_report *report, size_t i)
 {
 	const struct whatif_step *step;
+	char where[256];
 
 	if (i == SIZE_MAX) {
 		json_null(json, key);
@@ -23,7 +24,12 @@ static void put_step(struct json *json, const char *key, const struct stack_sour
 	json_open(json, key, '{');
 	json_number(json, "bytes", step->bytes);
 	json_number(json, "time_ns", step->time_ns);
-	stack_json(json, source, step->stack_id);
+	whatif_where(source, report, step, where, sizeof(where));
+	json_string(json, "where", *where ? where : NULL);
+	if (report->built.entries)
+		json_null(json, "stack");
+	else
+		stack_json(json, source, step->stack_id);
 	json_close(json, '}');
 }
 

@@ -39,6 +39,15 @@ const char *whatif_why_name(unsigned int why, unsigned int i)
 	return why & 1u << i ? names[i] : "";
 }
 
+void whatif_where(const struct stack_source *source, const struct whatif_report *report,
+	const struct whatif_step *step, char *label, size_t room)
+{
+	if (report->built.entries)
+		whatif_snapshot_where(&report->built, step, label, room);
+	else
+		stack_label(source, step->stack_id, label, room);
+}
+
 static void put_label(const struct style *style, const char *label)
 {
 	style_switch(style, STYLE_DIM);
@@ -97,7 +106,7 @@ static void put_check(const struct style *style, const struct stack_source *sour
 	if (check->first_different != SIZE_MAX) {
 		const struct whatif_step *step = &recording->steps[check->first_different];
 
-		stack_label(source, step->stack_id, label, sizeof(label));
+		whatif_where(source, report, step, label, sizeof(label));
 		fprintf(style->out, "%-*sfirst difference at %s: %s%s for %s\n", LABEL_WIDTH, "",
 			format_moment(step->time_ns).text, format_bytes(step->bytes).text,
 			step->kind == WHATIF_REFUSED ? ", refused in the recording," : "", label);
@@ -206,9 +215,9 @@ static void put_step(const struct style *style, const struct stack_source *sourc
 	const struct whatif_step *step = &report->built.recording.steps[i];
 	char label[MAX_LABEL];
 
-	stack_label(source, step->stack_id, label, sizeof(label));
-	fprintf(style->out, "%s for %s at %s", format_bytes(step->bytes).text, label,
-		format_moment(step->time_ns).text);
+	whatif_where(source, report, step, label, sizeof(label));
+	fprintf(style->out, "%s for %s at %s", format_bytes(step->bytes).text,
+		*label ? label : "an unknown place", format_moment(step->time_ns).text);
 }
 
 static void put_whys(const struct style *style, const struct whatif_report *report,

@@ -13,6 +13,10 @@ void whatif_text(const struct style *style, const struct stack_source *source,
 /* One document: "recording", "self_check", "capacity_bytes", "predictions". */
 void whatif_json(FILE *out, const struct stack_source *source, const struct whatif_report *report);
 
+/* Who asked for the memory of a step. */
+void whatif_where(const struct stack_source *source, const struct whatif_report *report,
+	const struct whatif_step *step, char *label, size_t room);
+
 /* What the hint says, in a line without its end. */
 void whatif_put_hint(FILE *out, const struct whatif_hint *hint);
 
