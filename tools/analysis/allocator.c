@@ -7,7 +7,7 @@
 #include "model/memory.h"
 
 /* More than any device has: sums of such stay below 2^64. */
-#define MOST_BYTES (1ull << 45)
+#define MOST_BYTES (1ull << 62)
 
 /* Room for expandable segments where the device's size is not known. */
 #define UNKNOWN_DEVICE_BYTES (1ull << 40)

@@ -354,6 +354,21 @@ static uint64_t guess_cap(const struct builder *builder)
 							     : builder->built->peak_reserved_bytes;
 }
 
+/* The shortest: how they are rounded is not worth a rule. */
+static uint64_t find_range_bytes(const struct whatif_recording *recording)
+{
+	uint64_t least = 0;
+
+	for (size_t i = 0; i < recording->n_answers; i++) {
+		const struct whatif_answer *answer = &recording->answers[i];
+
+		if (answer->request == ALLOCATOR_RANGE && answer->address &&
+			(!least || answer->bytes < least))
+			least = answer->bytes;
+	}
+	return least;
+}
+
 static int pass(struct whatif_built *built, struct replay *replay, uint64_t allocator_id)
 {
 	struct whatif_recording *recording = &built->recording;
@@ -385,6 +400,7 @@ static int pass(struct whatif_built *built, struct replay *replay, uint64_t allo
 	recording->steps = built->steps;
 	recording->answers = built->answers =
 		whatif_driver_answers(&builder.driver, &recording->n_answers);
+	recording->range_bytes = find_range_bytes(recording);
 	built->n_device_frees = builder.driver.n_segment_frees;
 	if (settings->memory_fraction >= 1)
 		recording->cap_bytes = guess_cap(&builder);
