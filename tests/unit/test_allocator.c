@@ -236,6 +236,43 @@ static void collects_old_blocks(void **state)
 	allocator_free(allocator);
 }
 
+/* All that are as old as the average go, also when fewer would do. */
+static void collects_without_stopping_early(void **state)
+{
+	struct allocator *allocator = new_with("garbage_collection_threshold:0.5", 400 * MIB);
+	struct allocator_block *old[3];
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++)
+		old[i] = get(allocator, (30 + 10 * i) * MIB);
+	for (unsigned int i = 0; i < 3; i++)
+		put(allocator, old[i]);
+	for (unsigned int i = 0; i < 10; i++)
+		put(allocator, get(allocator, 60 * MIB));
+	get(allocator, 60 * MIB);
+	get(allocator, 62 * MIB);
+	assert_int_equal(allocator_stats(allocator)->n_device_frees, 0);
+	/* 242 of 400 reserved: 42 too many, which the first two would give. */
+	get(allocator, 70 * MIB);
+	assert_int_equal(allocator_stats(allocator)->n_device_frees, 3);
+	allocator_free(allocator);
+}
+
+/* Rule 7: the end that can grow is kept for what fits nowhere else. */
+static void keeps_the_growing_end(void **state)
+{
+	struct allocator *allocator = new_with("expandable_segments:True", 0);
+	struct allocator_block *a = get(allocator, 12 * MIB), *b = get(allocator, 5 * MIB);
+	uint64_t first = allocator_block_address(a);
+
+	(void)state;
+	put(allocator, a);
+	/* 12 MiB are free in front of b, and 3 MiB behind it. */
+	assert_int_equal(allocator_block_address(b), first + 12 * MIB);
+	assert_int_equal(allocator_block_address(get(allocator, 2 * MIB)), first);
+	allocator_free(allocator);
+}
+
 static void expands(void **state)
 {
 	struct allocator *allocator = new_with("expandable_segments:True", 0);
@@ -426,6 +463,8 @@ int main(void)
 		cmocka_unit_test(checks_the_cap_with_the_segment),
 		cmocka_unit_test(waits_for_other_streams),
 		cmocka_unit_test(collects_old_blocks),
+		cmocka_unit_test(collects_without_stopping_early),
+		cmocka_unit_test(keeps_the_growing_end),
 		cmocka_unit_test(expands),
 		cmocka_unit_test(keeps_graph_pools_apart),
 		cmocka_unit_test(stays_consistent),
