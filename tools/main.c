@@ -52,9 +52,9 @@ static const struct cmd commands[] = {
 	{"whatif", cmd_whatif, NEED_ONE_TRACE,
 		OPTION_WHATIF | OPTION_DEVICE | OPTION_STACKS | OPTION_HIDE | OPTION_JSON |
 			OPTION_OUTPUT | OPTION_ASCII,
-		"TRACE",
+		"TRACE | SNAPSHOT.pickle",
 		"What PyTorch's allocator would have taken for this recording under other "
-		"settings.",
+		"settings. A memory snapshot of PyTorch's own, with its history, is read, too.",
 		"vramtrace whatif --set expandable_segments=True --capacity 20G train.vt"},
 	{"timeline", cmd_timeline, NEED_ONE_TRACE,
 		OPTION_CSV | OPTION_POINTS | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII, "TRACE",
