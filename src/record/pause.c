@@ -10,6 +10,9 @@ void pause_note(struct vt_lane *lane, uint64_t monotonic_ns)
 		.paused = (uint64_t)on,
 	};
 
+	/* A call may write several records, and the word may change between two of them. */
+	if (record.time_ns < lane->delta.time_ns)
+		record.time_ns = lane->delta.time_ns;
 	if (atomic_compare_exchange_strong(&pause_noted, &before, on))
 		vt_put_pause(lane, &record);
 }
