@@ -152,10 +152,13 @@ struct known {
 	UT_hash_handle hh;
 };
 
+/* NULL: none, or the call was recorded without its stack. */
 static struct known *known_of(struct known **all, uint64_t stack_id, bool add)
 {
 	struct known *known;
 
+	if (!stack_id)
+		return NULL;
 	HASH_FIND(hh, *all, &stack_id, sizeof(stack_id), known);
 	if (!known && add) {
 		known = memory_new(1, sizeof(*known));
@@ -216,6 +219,8 @@ static void repair_sizes(struct whatif_recording *recording)
 		if (recording->steps[i].kind != WHATIF_GET || recording->steps[i].is_unsure)
 			continue;
 		known = known_of(&all, recording->steps[i].stack_id, true);
+		if (!known)
+			continue;
 		known->steps = memory_grow(
 			known->steps, known->n_steps, &known->room, sizeof(*known->steps));
 		known->steps[known->n_steps++] = i;
