@@ -26,6 +26,7 @@ enum cmd_need {
 	NEED_TRACES,	/* one or more traces or folders of traces */
 	NEED_ONE_TRACE, /* exactly one trace */
 	NEED_PROCESSES, /* one or more process ids, or traces of running ones */
+	NEED_TWO_TRACES, /* two, or one to compare with itself */
 	NEED_COMMAND,	/* a program and its arguments */
 	MAY_COMMAND,	/* the same, or nothing */
 };
@@ -51,6 +52,10 @@ enum {
 	OPTION_FORCE = 1 << 16,
 	OPTION_PACK = 1 << 17,	 /* of run: pack what was recorded */
 	OPTION_WHATIF = 1 << 18, /* --set, --sweep, --capacity */
+	OPTION_SUPPRESS = 1 << 19,
+	OPTION_STYLE = 1 << 20,
+	OPTION_LIMITS = 1 << 21, /* --max-peak, --no-oom, ... */
+	OPTION_FROM_TO = 1 << 22,
 };
 
 /* Settings of PyTorch's allocator that can be tried together. */
@@ -62,6 +67,19 @@ enum {
 struct variable {
 	const char *name;
 	const char *value;
+};
+
+/* Most that something may be. */
+struct limit {
+	bool given;
+	uint64_t value;
+};
+
+/* Of --from and --to. */
+struct moment {
+	bool given;
+	enum replay_at at;
+	uint64_t ns;
 };
 
 struct options {
@@ -86,6 +104,12 @@ struct options {
 	size_t n_settings;
 	bool sweep;
 	uint64_t capacity_bytes; /* 0: not given */
+	const char *suppressions; /* file, NULL: none given */
+	bool sanitizer;		  /* --style=sanitizer */
+	struct limit max_peak, max_leak, max_live; /* bytes */
+	struct limit max_growth;		   /* bytes a second */
+	bool no_oom;
+	struct moment from, to;
 	struct variable variables[MAX_VARIABLES];
 	size_t n_variables;
 	char **arguments;
@@ -112,6 +136,8 @@ void options_print_help(const struct cmd *cmd);
 int cmd_run(const struct options *options);
 int cmd_report(const struct options *options);
 int cmd_leaks(const struct options *options);
+int cmd_diff(const struct options *options);
+int cmd_check(const struct options *options);
 int cmd_peak(const struct options *options);
 int cmd_fragmentation(const struct options *options);
 int cmd_oom(const struct options *options);

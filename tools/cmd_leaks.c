@@ -1,4 +1,5 @@
 #include "input.h"
+#include "output/leaks_text.h"
 #include "output/sites_text.h"
 
 int cmd_leaks(const struct options *options)
@@ -7,11 +8,20 @@ int cmd_leaks(const struct options *options)
 	struct input input;
 	struct style style;
 	FILE *out;
-	int status = input_open(&input, options);
+	int status;
 
+	if (options->sanitizer && (options->json || !at_end)) {
+		fputs("vramtrace: leaks: --style=sanitizer is text, of the end; see vramtrace leaks --help\n",
+			stderr);
+		return STATUS_USAGE;
+	}
+	status = input_open(&input, options);
 	if (status)
 		return status;
-	status = input_overview_at(&input, options, REPLAY_AT_END, &(struct input_wants){0});
+	status = input_suppress(&input, options);
+	if (!status)
+		status = input_overview_at(&input, options, REPLAY_AT_END,
+			&(struct input_wants){.leaks = at_end});
 	out = status ? NULL : output_open(options);
 	if (!out) {
 		input_close(&input);
@@ -22,8 +32,10 @@ int cmd_leaks(const struct options *options)
 		if (options->json) {
 			if (!at_end)
 				overview_end_from_views(&input.traces[i].overview);
+		} else if (options->sanitizer) {
+			leaks_sanitizer(out, &input.shown[i]);
 		} else if (at_end) {
-			sites_text_leaks(&style, &input.shown[i]);
+			leaks_text(&style, &input.shown[i]);
 		} else {
 			sites_text_views(&style, &input.shown[i]);
 		}

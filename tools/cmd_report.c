@@ -9,8 +9,11 @@ int cmd_report(const struct options *options)
 
 	if (status)
 		return status;
-	status = input_overview(
-		&input, &(struct input_wants){.owners = options->json, .findings = true});
+	status = input_suppress(&input, options);
+	if (!status)
+		status = input_overview(
+		&input, &(struct input_wants){
+				.owners = options->json, .findings = true, .leaks = true});
 	out = status ? NULL : output_open(options);
 	if (!out) {
 		input_close(&input);

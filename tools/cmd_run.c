@@ -92,7 +92,8 @@ static void print_report(const struct options *options, char **paths, size_t n)
 	progress_show(true);
 	for (size_t i = 0; i < n; i++)
 		input_add(&input, from_here(paths[i]));
-	if (input.n_traces && !input_overview(&input, &(struct input_wants){.findings = true})) {
+	if (input.n_traces && !input_suppress(&input, options) &&
+		!input_overview(&input, &(struct input_wants){.findings = true, .leaks = true})) {
 		style_init(&style, stdout, options->ascii);
 		for (size_t i = 0; i < input.n_traces; i++) {
 			fputc('\n', stdout);

@@ -12,6 +12,7 @@
 #include "model/progress.h"
 #include "pack/symbols.h"
 #include "pack/unpack.h"
+#include "suppress.h"
 
 void input_complain_text(const char *file, const char *why)
 {
@@ -243,15 +244,19 @@ static size_t put_ooms(const struct watch *watch, size_t number, struct replay_m
 	return n;
 }
 
-static int make_overview(struct input_trace *trace, const struct input_wants *wants,
-	const struct owner_source *owners)
+static int make_overview(const struct input *input, struct input_trace *trace,
+	const struct input_wants *wants, const struct owner_source *owners)
 {
+	struct suppress suppress = {.suppressions = &input->suppressions, .symbols = trace->symbols};
+	struct leak_suppressor suppressor = suppress_leaks(&suppress);
 	struct replay_moment ooms[EPISODES_MAX];
 	struct overview_request request = {
 		.moments = wants->moments,
 		.n = wants->n,
 		.owners = wants->owners ? owners : NULL,
 		.watch = wants->findings || wants->at_oom ? trace->watch : NULL,
+		.history = wants->leaks ? &trace->watch->history : NULL,
+		.suppressor = wants->leaks && input->suppressions.n_items ? &suppressor : NULL,
 	};
 
 	if (wants->at_oom) {
@@ -271,7 +276,7 @@ int input_overview(struct input *input, const struct input_wants *wants)
 		struct input_trace *trace = &input->traces[i];
 		struct owner_source owners = {owner_label, trace->symbols};
 
-		error = make_overview(trace, wants, &owners);
+		error = make_overview(input, trace, wants, &owners);
 		facts[i] = &trace->overview.facts;
 		input->shown[i] =
 			(struct report_trace){&trace->overview, trace->symbols, input->show};
@@ -282,6 +287,11 @@ int input_overview(struct input *input, const struct input_wants *wants)
 		trace_facts_settle(facts, input->n_traces);
 	free(facts);
 	return error ? STATUS_UNREADABLE : STATUS_OK;
+}
+
+int input_suppress(struct input *input, const struct options *options)
+{
+	return suppress_read(&input->suppressions, options->suppressions) ? STATUS_OK : STATUS_USAGE;
 }
 
 /* Whether there is such an episode in any trace; says so on stderr if there is none. */
@@ -324,6 +334,7 @@ int input_overview_at(struct input *input, const struct options *options, enum r
 		struct overview *overview = &input->traces[i].overview;
 
 		site_list_filter(&overview->end, &options->filter);
+		leak_list_filter(&overview->leaks, &options->filter);
 		for (size_t k = 0; k < overview->n_views; k++)
 			site_list_filter(&overview->views[k].sites, &options->filter);
 	}
@@ -361,6 +372,7 @@ void input_close(struct input *input)
 		release_trace(&input->traces[i]);
 	free(input->traces);
 	free(input->shown);
+	suppressions_release(&input->suppressions);
 	*input = (struct input){.status = input->status};
 }
 

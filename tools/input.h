@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "analysis/overview.h"
+#include "analysis/suppressions.h"
 #include "cmd.h"
 #include "output/report.h"
 #include "symbol/symbol.h"
@@ -23,6 +24,7 @@ struct input {
 	size_t room;
 	struct report_trace *shown; /* the same for the output functions; made by input_overview */
 	struct show show;	    /* as options say */
+	struct suppressions suppressions;
 	int status;		    /* STATUS_UNREADABLE when one of them could not be read */
 };
 
@@ -46,9 +48,14 @@ struct input_wants {
 	size_t n;
 	bool owners;
 	bool findings;	   /* post-mortems and fragmentation */
+	bool leaks;	   /* verdicts about them */
 	bool at_oom;	   /* instead of moments: when memory was refused */
 	size_t oom_number; /* the one with this number, 0: all */
 };
+
+/* Reads the suppressions: the built-in ones, those of the file that VRAMTRACE_SUPPRESSIONS names and
+ * those of --suppressions. Returns STATUS_OK, or STATUS_USAGE after one line on stderr. */
+int input_suppress(struct input *input, const struct options *options);
 
 /* Makes the overview of each trace. Returns STATUS_OK or the exit status. */
 int input_overview(struct input *input, const struct input_wants *wants);

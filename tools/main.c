@@ -13,10 +13,11 @@ static const struct cmd commands[] = {
 		"the program's.",
 		"vramtrace run -o train.vt -- python train.py"},
 	{"report", cmd_report, NEED_TRACES,
-		OPTION_STACKS | OPTION_HIDE | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
+		OPTION_SUPPRESS | OPTION_STACKS | OPTION_HIDE | OPTION_JSON | OPTION_OUTPUT |
+			OPTION_ASCII,
 		"TRACE...",
-		"One screen: what ran, the peak, what is live at the end, copies, what was not "
-		"seen.",
+		"One screen: what ran, the peak, what is live at the end, leaks, copies, what was "
+		"not seen.",
 		"vramtrace report train.vt"},
 	{"peak", cmd_peak, NEED_TRACES,
 		OPTION_AT | OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_STACKS |
@@ -25,10 +26,26 @@ static const struct cmd commands[] = {
 		"Who held the memory when each GPU's peak was reached, with call stacks.",
 		"vramtrace peak --device 0 --limit 5 train.vt"},
 	{"leaks", cmd_leaks, NEED_TRACES,
-		OPTION_AT | OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_STACKS |
-			OPTION_HIDE | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
-		"TRACE...", "What is live at the end (or at another moment), with call stacks.",
+		OPTION_AT | OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_SUPPRESS |
+			OPTION_STYLE | OPTION_STACKS | OPTION_HIDE | OPTION_JSON | OPTION_OUTPUT |
+			OPTION_ASCII,
+		"TRACE...",
+		"What grows, and what else is live at the end (or at another moment), with call "
+		"stacks.",
 		"vramtrace leaks --min-bytes 1M train.vt"},
+	{"diff", cmd_diff, NEED_TWO_TRACES,
+		OPTION_FROM_TO | OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_STACKS |
+			OPTION_HIDE | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,
+		"TRACE [TRACE]",
+		"What became more and what less, by owner and call stack: from one trace to "
+		"another, or between two moments.",
+		"vramtrace diff --from 1:00 --to 5:00 serve.vt"},
+	{"check", cmd_check, NEED_TRACES,
+		OPTION_LIMITS | OPTION_SUPPRESS | OPTION_STACKS | OPTION_HIDE | OPTION_OUTPUT,
+		"TRACE...",
+		"For tests: one line for each limit that was exceeded, and exit status 1 if any "
+		"was.",
+		"vramtrace check --max-peak 20G --max-growth 1M/min --no-oom serve.vt"},
 	{"oom", cmd_oom, NEED_TRACES,
 		OPTION_AT | OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_STACKS |
 			OPTION_HIDE | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII,

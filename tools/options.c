@@ -1,12 +1,11 @@
-#include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/episodes.h"
 #include "cmd.h"
+#include "values.h"
 
 #define MAX_POINTS 1000000u
 
@@ -81,75 +80,11 @@ static bool set_output(struct options *options, const char *value)
 	return *value;
 }
 
-/* A whole number without a sign. */
-static bool parse_number(const char *text, uint64_t most, uint64_t *number)
-{
-	char *end;
-
-	errno = 0;
-	*number = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && !errno && *number <= most;
-}
-
-/* "4096", "512M", "1.5G", "20GiB". */
-static bool parse_bytes(const char *text, uint64_t *bytes)
-{
-	static const char letters[] = "KMGT";
-	const char *letter;
-	char *end;
-	double value = strtod(text, &end);
-
-	if (!((*text >= '0' && *text <= '9') || *text == '.') || end == text)
-		return false;
-	letter = *end & ~0x20 ? strchr(letters, *end & ~0x20) : NULL;
-	if (letter) {
-		value = ldexp(value, 10 * (int)(letter - letters + 1));
-		end++;
-		if (!strcmp(end, "iB"))
-			end += 2;
-	}
-	if (!strcmp(end, "B"))
-		end++;
-	if (*end || !(value < 0x1p63))
-		return false;
-	*bytes = (uint64_t)value;
-	return true;
-}
-
-/* "12.5", "300ms", "2:41", "1:02:41". */
-static bool parse_time(const char *text, uint64_t *ns)
-{
-	static const struct {
-		const char *name;
-		double ns;
-	} units[] = {{"", 1e9}, {"s", 1e9}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"min", 60e9},
-		{"h", 3600e9}};
-	double total = 0;
-	char *end;
-
-	for (;;) {
-		if (*text < '0' || *text > '9')
-			return false;
-		total += strtod(text, &end);
-		if (*end != ':')
-			break;
-		total *= 60;
-		text = end + 1;
-	}
-	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
-		if (strcmp(end, units[i].name) || !(total * units[i].ns < 0x1p63))
-			continue;
-		*ns = (uint64_t)(total * units[i].ns);
-		return true;
-	}
-	return false;
-}
-
 static bool set_device(struct options *options, const char *value)
 {
 	uint64_t number;
 
-	if (!parse_number(value, 1023, &number))
+	if (!value_number(value, 1023, &number))
 		return false;
 	options->filter.one_device = true;
 	options->filter.device = (int)number;
@@ -160,7 +95,7 @@ static bool set_limit(struct options *options, const char *value)
 {
 	uint64_t number;
 
-	if (!parse_number(value, SIZE_MAX, &number))
+	if (!value_number(value, SIZE_MAX, &number))
 		return false;
 	options->filter.limit = number;
 	return true;
@@ -168,7 +103,7 @@ static bool set_limit(struct options *options, const char *value)
 
 static bool set_min_bytes(struct options *options, const char *value)
 {
-	return parse_bytes(value, &options->filter.min_bytes);
+	return value_bytes(value, &options->filter.min_bytes);
 }
 
 static bool set_at(struct options *options, const char *value)
@@ -177,7 +112,7 @@ static bool set_at(struct options *options, const char *value)
 
 	options->at_given = true;
 	if (!strcmp(value, "oom") ||
-		(!strncmp(value, "oom:", 4) && parse_number(value + 4, EPISODES_MAX, &number) &&
+		(!strncmp(value, "oom:", 4) && value_number(value + 4, EPISODES_MAX, &number) &&
 			number)) {
 		options->at = REPLAY_AT_RECORD;
 		options->oom_number = number;
@@ -187,7 +122,7 @@ static bool set_at(struct options *options, const char *value)
 		options->at = REPLAY_AT_PEAK;
 	else if (!strcmp(value, "end"))
 		options->at = REPLAY_AT_END;
-	else if (parse_time(value, &options->at_ns))
+	else if (value_time(value, &options->at_ns))
 		options->at = REPLAY_AT_TIME;
 	else
 		return false;
@@ -213,14 +148,82 @@ static bool set_sweep(struct options *options, const char *value)
 
 static bool set_capacity(struct options *options, const char *value)
 {
-	return parse_bytes(value, &options->capacity_bytes) && options->capacity_bytes;
+	return value_bytes(value, &options->capacity_bytes) && options->capacity_bytes;
+}
+
+static bool set_suppressions(struct options *options, const char *value)
+{
+	options->suppressions = value;
+	return *value;
+}
+
+static bool set_style(struct options *options, const char *value)
+{
+	options->sanitizer = !strcmp(value, "sanitizer");
+	return options->sanitizer;
+}
+
+static bool set_limit_of(struct limit *limit, bool is_valid)
+{
+	limit->given = is_valid;
+	return is_valid;
+}
+
+static bool set_max_peak(struct options *options, const char *value)
+{
+	return set_limit_of(&options->max_peak, value_bytes(value, &options->max_peak.value));
+}
+
+static bool set_max_leak(struct options *options, const char *value)
+{
+	return set_limit_of(&options->max_leak, value_bytes(value, &options->max_leak.value));
+}
+
+static bool set_max_live(struct options *options, const char *value)
+{
+	return set_limit_of(&options->max_live, value_bytes(value, &options->max_live.value));
+}
+
+static bool set_max_growth(struct options *options, const char *value)
+{
+	return set_limit_of(&options->max_growth, value_rate(value, &options->max_growth.value));
+}
+
+static bool set_no_oom(struct options *options, const char *value)
+{
+	(void)value;
+	return options->no_oom = true;
+}
+
+static bool set_moment(struct moment *moment, const char *value)
+{
+	moment->given = true;
+	if (!strcmp(value, "peak"))
+		moment->at = REPLAY_AT_PEAK;
+	else if (!strcmp(value, "end"))
+		moment->at = REPLAY_AT_END;
+	else if (value_time(value, &moment->ns))
+		moment->at = REPLAY_AT_TIME;
+	else
+		return false;
+	return true;
+}
+
+static bool set_from(struct options *options, const char *value)
+{
+	return set_moment(&options->from, value);
+}
+
+static bool set_to(struct options *options, const char *value)
+{
+	return set_moment(&options->to, value);
 }
 
 static bool set_points(struct options *options, const char *value)
 {
 	uint64_t number;
 
-	if (!parse_number(value, MAX_POINTS, &number) || !number)
+	if (!value_number(value, MAX_POINTS, &number) || !number)
 		return false;
 	options->n_points = number;
 	return true;
@@ -253,7 +256,7 @@ static bool set_max_size(struct options *options, const char *value)
 {
 	uint64_t bytes;
 
-	return parse_bytes(value, &bytes) && add_variable(options, "VRAMTRACE_MAX_SIZE", value);
+	return value_bytes(value, &bytes) && add_variable(options, "VRAMTRACE_MAX_SIZE", value);
 }
 
 static bool set_stack(struct options *options, const char *value)
@@ -266,7 +269,7 @@ static bool set_depth(struct options *options, const char *value)
 {
 	uint64_t number;
 
-	return parse_number(value, 4096, &number) && number &&
+	return value_number(value, 4096, &number) && number &&
 	       add_variable(options, "VRAMTRACE_STACK_DEPTH", value);
 }
 
@@ -326,6 +329,24 @@ static const struct row {
 		set_limit},
 	{OPTION_MIN_BYTES, 0, "min-bytes", "BYTES", "only entries of at least so much, such as 1M",
 		set_min_bytes},
+	{OPTION_SUPPRESS, 0, "suppressions", "FILE",
+		"leave out what matches a line leak:PATTERN of this file", set_suppressions},
+	{OPTION_STYLE, 0, "style", "STYLE", "sanitizer: as compute-sanitizer prints leaks",
+		set_style},
+	{OPTION_LIMITS, 0, "max-peak", "BYTES", "most that a GPU may have held, such as 20G",
+		set_max_peak},
+	{OPTION_LIMITS, 0, "max-leak", "BYTES", "most that may be called a leak at the end",
+		set_max_leak},
+	{OPTION_LIMITS, 0, "max-live", "BYTES", "most that may be live at the end, leak or not",
+		set_max_live},
+	{OPTION_LIMITS, 0, "max-growth", "RATE", "most that may be gained, such as 1M/min or 2G/h",
+		set_max_growth},
+	{OPTION_LIMITS, 0, "no-oom", NULL, "no request may have been refused for lack of memory",
+		set_no_oom},
+	{OPTION_FROM_TO, 0, "from", "MOMENT",
+		"peak, end (default), or a time since the start: of the first trace", set_from},
+	{OPTION_FROM_TO, 0, "to", "MOMENT", "the same of the second one, or of the only one",
+		set_to},
 	{OPTION_CSV, 0, "csv", NULL, "as comma-separated values", set_csv},
 	{OPTION_POINTS, 0, "points", "N", "so many points in time (default 1000; drawn: the width)",
 		set_points},
@@ -420,6 +441,8 @@ static int check_arguments(const struct options *options, const struct cmd *cmd)
 			: cmd->need == NEED_PROCESSES ? "no process is given"
 						      : "no trace is given",
 			NULL);
+	if (cmd->need == NEED_TWO_TRACES && options->n_arguments > 2)
+		return complain(cmd, "takes two traces, not also", options->arguments[2]);
 	if (cmd->need == NEED_ONE_TRACE && options->n_arguments > 1)
 		return complain(cmd, "takes one trace, not also", options->arguments[1]);
 	if (options->show_paths && options->hide_paths)

@@ -292,6 +292,7 @@ struct vt_record {
 	enum vt_record_kind kind;
 	uint32_t tid;	  /* thread that wrote it */
 	uint32_t chunk;	  /* index of its chunk */
+	uint32_t lane;	  /* of that chunk */
 	uint64_t time_ns; /* its own time, or that of the record before it in the chunk */
 	union {
 #define RECORD(number, name, doc) struct vt_rec_##name name;

@@ -633,6 +633,7 @@ static int open_chunk(struct vt_reader *reader, uint32_t index)
 	cursor->delta.time_ns = chunk->base_time_ns;
 	cursor->ahead.tid = chunk->tid;
 	cursor->ahead.chunk = index;
+	cursor->ahead.lane = chunk->lane;
 	return advance(reader, cursor) ? enter(reader, cursor) : 0;
 }
 

@@ -9,6 +9,7 @@
 #include "output/dump.h"
 #include "output/fragmentation_text.h"
 #include "output/info_text.h"
+#include "output/leaks_text.h"
 #include "output/oom_text.h"
 #include "output/report.h"
 #include "output/sites_text.h"
@@ -191,7 +192,7 @@ static void print_every_text(const struct style *style, const struct loaded *loa
 
 	report_text(style, &loaded->shown);
 	sites_text_views(style, &loaded->shown);
-	sites_text_leaks(style, &loaded->shown);
+	leaks_text(style, &loaded->shown);
 	info_text(style, &loaded->shown);
 	fragmentation_text(style, &loaded->shown);
 	oom_text(style, &loaded->shown);

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "output/report.h"
-#include "output/sites_text.h"
+#include "output/leaks_text.h"
 #include "unit/json_check.h"
 #include "unit/records.h"
 
@@ -174,7 +174,7 @@ static void test_leaks(void **state)
 
 	(void)state;
 	load(&loaded);
-	sites_text_leaks(&loaded.style, &loaded.shown);
+	leaks_text(&loaded.style, &loaded.shown);
 	CHECK_ORDER(&loaded, expected);
 	assert_null(strstr(loaded.text, "20.0 MiB"));
 	unload(&loaded);

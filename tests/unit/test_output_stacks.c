@@ -9,6 +9,7 @@
 
 #include "output/info_text.h"
 #include "output/report.h"
+#include "output/leaks_text.h"
 #include "output/sites_text.h"
 #include "unit/json_check.h"
 #include "unit/records.h"
@@ -195,7 +196,7 @@ static void test_text(void **state)
 
 	(void)state;
 	write_trace();
-	text = printed(sites_text_leaks, (struct show){0});
+	text = printed(leaks_text, (struct show){0});
 	check(text, "  30.0 MiB  in 1 block, linear on GPU 0, by torch;");
 	check(text, "      #0  libcudart.so.13+0xf\n"
 		    "      #1  libtorch_cuda.so+0xf\n"
@@ -208,7 +209,7 @@ static void test_text(void **state)
 	check(text, " are not on this machine: their functions are not named\n");
 	free(text);
 	text = printed(
-		sites_text_leaks, (struct show){.all_frames = true, .paths = SHOW_WHOLE_PATHS});
+		leaks_text, (struct show){.all_frames = true, .paths = SHOW_WHOLE_PATHS});
 	check(text, "      #1  /home/" HIDDEN "/lib/libtorch_cuda.so+0xf\n"
 		    "      #2  /home/" HIDDEN "/lib/libpython3.12.so.1.0+0xf\n"
 		    "      #3  Block.forward  /home/" HIDDEN "/model.py:42\n"
@@ -225,7 +226,7 @@ static void test_long_stack(void **state)
 
 	(void)state;
 	write_trace();
-	text = printed(sites_text_leaks, (struct show){0});
+	text = printed(leaks_text, (struct show){0});
 	check(text, "      #11 libtorch_cuda.so+0x1a\n"
 		    "      \u2026 32 more frames (--all-frames)\n"
 		    "      #44 Block.forward  model.py:41\n"
@@ -234,7 +235,7 @@ static void test_long_stack(void **state)
 		    "      \u2026 3 more frames (--all-frames)\n"
 		    "      #64 call  nn.py:41\n");
 	free(text);
-	text = printed(sites_text_leaks, (struct show){.all_frames = true});
+	text = printed(leaks_text, (struct show){.all_frames = true});
 	check(text, "      #43 call  nn.py:41\n"
 		    "      #44 Block.forward  model.py:41\n"
 		    "      #45 call  nn.py:41\n");
@@ -336,7 +337,7 @@ static void test_not_captured(void **state)
 static void test_hidden(void **state)
 {
 	static void (*const puts[])(const struct style *, const struct report_trace *) = {
-		report_text, sites_text_leaks, sites_text_views, info_text, put_report_json,
+		report_text, leaks_text, sites_text_views, info_text, put_report_json,
 		put_info_json};
 	const struct show show = {.paths = SHOW_NO_PATHS};
 

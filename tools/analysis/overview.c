@@ -236,6 +236,20 @@ static void add_hints(struct overview *overview, struct replay *replay)
 	free(tried);
 }
 
+static void take_leaks(struct overview *overview, const struct overview_request *request)
+{
+	const struct model *model = overview->replay->model;
+
+	if (request->history) {
+		leak_list_make(&overview->leaks, model, request->history, &overview->end);
+		untracked_list_make(&overview->untracked, request->history);
+	} else {
+		leak_list_take(&overview->leaks, &overview->end);
+	}
+	if (request->suppressor)
+		leak_list_suppress(&overview->leaks, model, request->suppressor);
+}
+
 int overview_make(
 	struct overview *overview, struct replay *replay, const struct overview_request *request)
 {
@@ -258,6 +272,7 @@ int overview_make(
 	site_list_add_live(&overview->end, replay->model);
 	site_list_add_teardown(&overview->end, replay->model);
 	site_list_sort(&overview->end);
+	take_leaks(overview, request);
 	owner_list_sort(&overview->owners);
 	transfers_make(&overview->transfers, replay->model, request->owners);
 	take_failures(overview, replay->model);
@@ -272,6 +287,9 @@ void overview_end_from_views(struct overview *overview)
 	overview->end.n_rows = 0;
 	for (size_t i = 0; i < overview->n_views; i++)
 		site_list_append(&overview->end, &overview->views[i].sites);
+	leak_list_release(&overview->leaks);
+	untracked_list_release(&overview->untracked);
+	leak_list_take(&overview->leaks, &overview->end);
 }
 
 void overview_release(struct overview *overview)
@@ -282,6 +300,8 @@ void overview_release(struct overview *overview)
 	}
 	free(overview->views);
 	site_list_release(&overview->end);
+	leak_list_release(&overview->leaks);
+	untracked_list_release(&overview->untracked);
 	transfers_release(&overview->transfers);
 	free(overview->failures);
 	owner_list_release(&overview->owners);

@@ -6,10 +6,12 @@
 #define VRAMTRACE_ANALYSIS_OVERVIEW_H
 
 #include "analysis/facts.h"
+#include "analysis/leaks.h"
 #include "analysis/oom.h"
 #include "analysis/owners.h"
 #include "analysis/sites.h"
 #include "analysis/transfers.h"
+#include "analysis/untracked.h"
 #include "analysis/watch.h"
 #include "model/replay.h"
 
@@ -46,6 +48,8 @@ struct overview {
 	struct view *views;
 	size_t n_views;
 	struct site_list end; /* live at the end, then what contexts took with them */
+	struct leak_list leaks; /* the same, with verdicts where they were asked for */
+	struct untracked_list untracked; /* likewise */
 	struct transfers transfers;
 	const struct model_failure **failures; /* most calls first */
 	size_t n_failures;
@@ -66,6 +70,8 @@ struct overview_request {
 					      pass over the trace */
 	const struct watch *watch;	   /* of the first pass; NULL: neither post-mortems nor
 					      fragmentation */
+	struct history *history;	   /* of the first pass; NULL: no verdicts about leaks */
+	const struct leak_suppressor *suppressor; /* NULL: nothing is suppressed */
 };
 
 /* Makes the overview of replay, which must outlive it and stay at rest. Returns 0, with *overview
@@ -73,7 +79,7 @@ struct overview_request {
 int overview_make(
 	struct overview *overview, struct replay *replay, const struct overview_request *request);
 
-/* Puts the sites of the views, in their order, in the place of those at the end. */
+/* Puts the sites of the views, in their order, in the place of those at the end; no verdicts. */
 void overview_end_from_views(struct overview *overview);
 
 void overview_release(struct overview *overview);

@@ -79,7 +79,7 @@ void site_list_append(struct site_list *list, const struct site_list *other)
 	}
 }
 
-static int compare_rows(const void *a, const void *b)
+int site_row_compare(const void *a, const void *b)
 {
 	const struct site_row *x = a, *y = b;
 	int order = x->teardown - y->teardown;
@@ -101,7 +101,7 @@ static int compare_rows(const void *a, const void *b)
 void site_list_sort(struct site_list *list)
 {
 	if (list->n_rows)
-		qsort(list->rows, list->n_rows, sizeof(*list->rows), compare_rows);
+		qsort(list->rows, list->n_rows, sizeof(*list->rows), site_row_compare);
 }
 
 void site_list_filter(struct site_list *list, const struct site_filter *filter)

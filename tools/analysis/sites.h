@@ -51,7 +51,10 @@ void site_list_add_teardown(struct site_list *list, const struct model *model);
 /* Appends the rows of another list. */
 void site_list_append(struct site_list *list, const struct site_list *other);
 
-/* Sorts: live before given back, then the most bytes first. */
+/* For qsort: live before given back, then the most bytes first. */
+int site_row_compare(const void *a, const void *b);
+
+/* Sorts so. */
 void site_list_sort(struct site_list *list);
 
 /* Keeps of a sorted list what filter says. */

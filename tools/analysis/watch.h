@@ -4,12 +4,14 @@
 #define VRAMTRACE_ANALYSIS_WATCH_H
 
 #include "analysis/episodes.h"
+#include "analysis/history.h"
 #include "analysis/requests.h"
 
 /* All zero is empty; release it with watch_release. */
 struct watch {
 	struct requests requests;
 	struct episodes episodes;
+	struct history history;
 };
 
 /* Takes in the next record; model is as it is after that record. */
@@ -18,6 +20,7 @@ static inline void watch_observe(
 {
 	requests_observe(&watch->requests, model, record);
 	episodes_observe(&watch->episodes, model, record);
+	history_observe(&watch->history, model, record);
 }
 
 /* After the last record, and before an analysis uses it. */
@@ -30,6 +33,7 @@ static inline void watch_release(struct watch *watch)
 {
 	requests_release(&watch->requests);
 	episodes_release(&watch->episodes);
+	history_release(&watch->history);
 }
 
 #endif

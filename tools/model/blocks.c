@@ -97,7 +97,8 @@ static void hold(struct model_holding *holding, uint64_t bytes)
 }
 
 /* Takes a live piece off the books. Whether it still holds its memory is the caller's business. */
-static void piece_unbook(struct model_allocator *allocator, struct model_piece *piece)
+static void piece_unbook(
+	struct model *model, struct model_allocator *allocator, struct model_piece *piece)
 {
 	struct model_piece **near = near_piece(allocator, piece->node.key);
 
@@ -107,8 +108,8 @@ static void piece_unbook(struct model_allocator *allocator, struct model_piece *
 	allocator->live_bytes -= piece->bytes;
 	if (piece->segment) {
 		hold(&allocator->holdings[piece->segment->holding], -piece->bytes);
-		piece->site->live_bytes -= piece->bytes;
-		piece->site->n_live--;
+		site_remove(model, piece->site, MODEL_FREED, piece->bytes, piece->time_ns,
+			piece->node.key);
 	} else {
 		allocator->outside_bytes -= piece->bytes;
 	}
@@ -125,6 +126,7 @@ static void piece_book(struct model *model, struct model_allocator *allocator,
 	*near_piece(allocator, given->address) = piece;
 	piece->bytes = given->bytes;
 	piece->time_ns = given->time_ns;
+	piece->tid = record->tid;
 	piece->segment = segment_of(model, allocator, given->address, given->bytes, given->time_ns);
 	allocator->live_bytes += piece->bytes;
 	allocator->n_allocs++;
@@ -139,7 +141,7 @@ static void piece_book(struct model *model, struct model_allocator *allocator,
 	ledger_note_peak(holding->device, given->time_ns);
 	piece->site = model_block_site_of(
 		model, given->stack_id, holding->device, holding->kind, allocator->allocator_id);
-	site_add(piece->site, piece->bytes, &place);
+	site_add(model, piece->site, piece->bytes, &place);
 }
 
 /* The first piece around the gap at address that begins in the range, or reaches into it; or NULL.
@@ -163,7 +165,7 @@ static struct tree_gap make_room(
 	struct model_piece *piece;
 
 	while ((piece = piece_in(&gap, address, bytes))) {
-		piece_unbook(allocator, piece);
+		piece_unbook(model, allocator, piece);
 		piece_release(model, piece);
 		allocator->n_missed_frees++;
 		gap = tree_gap_find(&allocator->live, address);
@@ -183,7 +185,7 @@ void pieces_end_in(
 
 	while ((piece = piece_from(tree_ceiling(&allocator->live, address))) &&
 		piece->node.key - address < bytes) {
-		piece_unbook(allocator, piece);
+		piece_unbook(model, allocator, piece);
 		piece_release(model, piece);
 		allocator->n_lost_pieces++;
 	}
@@ -256,7 +258,7 @@ static void apply_free(struct model *model, const struct vt_record *record)
 
 	note_time(allocator, given->time_ns);
 	if (piece) {
-		piece_unbook(allocator, piece);
+		piece_unbook(model, allocator, piece);
 		allocator->n_frees++;
 	} else {
 		allocator->n_unknown_frees++;

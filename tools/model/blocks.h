@@ -38,6 +38,7 @@ struct model_piece {
 	struct tree_node node; /* key: address; in allocator->live or allocator->pending */
 	uint64_t bytes;
 	uint64_t time_ns;
+	uint32_t tid;			/* who got it */
 	struct model_segment *segment;	/* in which it begins; NULL: not known, or another
 					   allocator's */
 	struct model_site *site;	/* NULL without a segment */

@@ -31,7 +31,15 @@ struct place_in_trace {
 };
 
 /* One more allocation at site. */
-void site_add(struct model_site *site, uint64_t bytes, const struct place_in_trace *place);
+void site_add(struct model *model, struct model_site *site, uint64_t bytes,
+	const struct place_in_trace *place);
+
+/* One that was live, came at born_ns and is at address (0 not known) is gone; not MODEL_BORN. */
+void site_remove(struct model *model, struct model_site *site, enum model_change_how how,
+	uint64_t bytes, uint64_t born_ns, uint64_t address);
+
+/* What site holds has changed otherwise. */
+void site_moved(struct model *model, struct model_site *site);
 
 /* Books block, of which bytes, kind, device and, if it has one, pool are set, as live. Does not
  * enter it into any tree. */
@@ -41,7 +49,7 @@ void ledger_add(struct model *model, struct model_block *block, const struct pla
 void ledger_remove(struct model *model, struct model_block *block, bool teardown);
 
 /* A live block turns out to have more bytes, of a kind that is not counted. */
-void ledger_grow(struct model_block *block, uint64_t bytes);
+void ledger_grow(struct model *model, struct model_block *block, uint64_t bytes);
 
 /* A new block at an address, or an array with a handle, that must not be live yet; booked by
  * ledger_add. Whatever the model still holds there is taken off the books first. */

@@ -50,7 +50,32 @@ static void book(struct model *model, struct model_block *block, bool add)
 	}
 }
 
-void site_add(struct model_site *site, uint64_t bytes, const struct place_in_trace *place)
+static void note_change(struct model *model, struct model_change change)
+{
+	model->changes = memory_grow(
+		model->changes, model->n_changes, &model->changes_room, sizeof(*model->changes));
+	model->changes[model->n_changes++] = change;
+}
+
+void site_moved(struct model *model, struct model_site *site)
+{
+	note_change(model, (struct model_change){.site = site, .how = MODEL_MOVED});
+}
+
+void site_remove(struct model *model, struct model_site *site, enum model_change_how how,
+	uint64_t bytes, uint64_t born_ns, uint64_t address)
+{
+	site->live_bytes -= bytes;
+	site->n_live--;
+	if (how == MODEL_ENDED) {
+		site->n_teardown++;
+		site->teardown_bytes += bytes;
+	}
+	note_change(model, (struct model_change){site, how, bytes, born_ns, address});
+}
+
+void site_add(struct model *model, struct model_site *site, uint64_t bytes,
+	const struct place_in_trace *place)
 {
 	size_t low = 0, high = site->n_tids;
 	uint32_t tid = place->tid;
@@ -62,6 +87,7 @@ void site_add(struct model_site *site, uint64_t bytes, const struct place_in_tra
 	site->n_live++;
 	site->alloc_bytes += bytes;
 	site->n_allocs++;
+	note_change(model, (struct model_change){site, MODEL_BORN, bytes, place->time_ns, 0});
 	if (site->n_tids && site->last_tid == tid)
 		return;
 	site->last_tid = tid;
@@ -115,8 +141,9 @@ void ledger_add(struct model *model, struct model_block *block, const struct pla
 	struct model_device *device = block->device;
 
 	block->time_ns = place->time_ns;
+	block->tid = place->tid;
 	block->site = model_site_of(model, place->stack_id, device, block->kind);
-	site_add(block->site, block->bytes, place);
+	site_add(model, block->site, block->bytes, place);
 	totals_add(&device->kinds[block->kind], block->bytes);
 	if (block->site->group)
 		totals_add(block->site->group, block->bytes);
@@ -124,11 +151,12 @@ void ledger_add(struct model *model, struct model_block *block, const struct pla
 	ledger_note_peak(device, place->time_ns);
 }
 
-void ledger_grow(struct model_block *block, uint64_t bytes)
+void ledger_grow(struct model *model, struct model_block *block, uint64_t bytes)
 {
 	block->bytes += bytes;
 	block->site->live_bytes += bytes;
 	block->site->alloc_bytes += bytes;
+	site_moved(model, block->site);
 	totals_grow(&block->device->kinds[block->kind], bytes);
 	if (block->site->group)
 		totals_grow(block->site->group, bytes);
@@ -139,12 +167,8 @@ void ledger_remove(struct model *model, struct model_block *block, bool teardown
 	totals_remove(&block->device->kinds[block->kind], block->bytes, teardown);
 	if (block->site->group)
 		totals_remove(block->site->group, block->bytes, teardown);
-	block->site->live_bytes -= block->bytes;
-	block->site->n_live--;
-	if (teardown) {
-		block->site->n_teardown++;
-		block->site->teardown_bytes += block->bytes;
-	}
+	site_remove(model, block->site, teardown ? MODEL_ENDED : MODEL_FREED, block->bytes,
+		block->time_ns, block->node.key);
 	book(model, block, false);
 }
 

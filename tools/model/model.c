@@ -75,6 +75,7 @@ void model_free(struct model *model)
 	for (size_t i = 0; i < model->n_devices; i++)
 		free(model->devices[i]);
 	free(model->devices);
+	free(model->changes);
 	free(model->peers);
 	free(model->environment.items);
 	free(model->uncovered.items);
@@ -141,6 +142,7 @@ static struct model_site *site_of(struct model *model, struct model_site_key key
 	if (!site) {
 		site = memory_new(1, sizeof(*site));
 		site->key = key;
+		site->index = HASH_COUNT(model->sites);
 		if (model->grouper && !key.allocator_id)
 			site->group = model->grouper(model->grouper_user, model, &key);
 		HASH_ADD_BYHASHVALUE(hh, model->sites, key, sizeof(site->key), hash, site);
@@ -442,6 +444,7 @@ static void apply(struct model *model, const struct vt_record *record)
 
 void model_apply(struct model *model, const struct vt_record *record)
 {
+	model->n_changes = 0;
 	note_time(model, record);
 	apply(model, record);
 	phases_note(model, record);

@@ -151,6 +151,7 @@ struct model_site_key {
 
 struct model_site {
 	struct model_site_key key;
+	size_t index; /* in the order in which sites were first seen */
 	uint64_t live_bytes;
 	uint64_t n_live;
 	uint64_t n_allocs;
@@ -169,6 +170,23 @@ struct model_site {
 	uint32_t last_tid;
 	struct model_totals *group; /* booked too, see model_group_sites; NULL: none */
 	UT_hash_handle hh;
+};
+
+/* What a record did to what a site holds. */
+enum model_change_how {
+	MODEL_BORN,
+	MODEL_FREED,
+	MODEL_ENDED, /* with its context */
+	MODEL_MOVED, /* the site holds more or less of what is live: an allocator's segment now, or
+			none any more, or of another size */
+};
+
+struct model_change {
+	struct model_site *site;
+	enum model_change_how how;
+	uint64_t bytes;	  /* not of MODEL_MOVED */
+	uint64_t born_ns; /* when what is gone had come */
+	uint64_t address; /* of what is gone; 0 not known */
 };
 
 struct model;
@@ -192,6 +210,7 @@ struct model_block {
 	struct model_block **link_in_context; /* what points to it */
 	struct model_segment *segment;	      /* it is an allocator's; NULL: none's */
 	uint32_t kind;			      /* enum vt_kind */
+	uint32_t tid;			      /* who allocated it */
 	struct model_host_use *use;	      /* of page-locked host memory, else NULL */
 };
 
@@ -451,6 +470,8 @@ struct model {
 
 	struct model_site *sites;
 	struct model_site *near_sites[HASH_N_NEAR];
+	struct model_change *changes; /* by the last record */
+	size_t n_changes, changes_room;
 	model_grouper *grouper;
 	void *grouper_user;
 	struct model_failure *failures;

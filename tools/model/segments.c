@@ -30,8 +30,8 @@ static size_t holding_of(
 }
 
 /* Memory at `address` of this device, kind and site is the allocator's from now on. */
-static struct model_segment *segment_add(struct model_allocator *allocator, uint64_t address,
-	uint64_t bytes, const struct model_block *block, uint64_t time_ns)
+static struct model_segment *segment_add(struct model *model, struct model_allocator *allocator,
+	uint64_t address, uint64_t bytes, const struct model_block *block, uint64_t time_ns)
 {
 	struct model_segment *segment = memory_new(1, sizeof(*segment));
 	struct model_holding *holding;
@@ -49,6 +49,7 @@ static struct model_segment *segment_add(struct model_allocator *allocator, uint
 	if (segment->site) {
 		segment->site->segment_bytes += bytes;
 		segment->site->n_segments++;
+		site_moved(model, segment->site);
 	}
 	return segment;
 }
@@ -84,6 +85,7 @@ void segment_end(struct model *model, struct model_segment *segment)
 	if (segment->site) {
 		segment->site->segment_bytes -= segment->bytes;
 		segment->site->n_segments--;
+		site_moved(model, segment->site);
 	}
 	tree_remove(&allocator->segments, &segment->node);
 	for (size_t i = 0; i < HASH_N_NEAR; i++)
@@ -108,7 +110,7 @@ static struct model_segment *take_mappings(struct model *model, struct model_all
 	while (mapping && (!first || mapping->node.key - address < bytes)) {
 		if (!mapping->segment && mapping->physical &&
 			!tree_find(&allocator->segments, mapping->node.key)) {
-			mapping->segment = segment_add(allocator, mapping->node.key, mapping->bytes,
+			mapping->segment = segment_add(model, allocator, mapping->node.key, mapping->bytes,
 				&mapping->physical->block, time_ns);
 			mapping->segment->mapped = true;
 		}
@@ -131,7 +133,7 @@ static struct model_segment *find_segment(struct model *model, struct model_allo
 		return take_mappings(model, allocator, address, bytes, time_ns);
 	if (!block->segment && !tree_find(&allocator->segments, block->node.key))
 		block->segment =
-			segment_add(allocator, block->node.key, block->bytes, block, time_ns);
+			segment_add(model, allocator, block->node.key, block->bytes, block, time_ns);
 	return own(block->segment, allocator);
 }
 

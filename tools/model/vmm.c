@@ -174,12 +174,13 @@ static size_t unmap_range(struct model *model, uint64_t address, uint64_t bytes)
 }
 
 /* What is mapped of memory of others is there. */
-static void learn_size(struct model_physical *physical, const struct vt_rec_map *map)
+static void learn_size(
+	struct model *model, struct model_physical *physical, const struct vt_rec_map *map)
 {
 	uint64_t end = add_capped(map->offset, map->bytes);
 
 	if (physical->block.kind == VT_KIND_SHARED && end > physical->block.bytes)
-		ledger_grow(&physical->block, end - physical->block.bytes);
+		ledger_grow(model, &physical->block, end - physical->block.bytes);
 }
 
 static void apply_map(struct model *model, const struct vt_rec_map *map)
@@ -207,7 +208,7 @@ static void apply_map(struct model *model, const struct vt_rec_map *map)
 	mapping->physical = physical;
 	tree_insert(&model->mappings, &mapping->node, map->address);
 	if (physical)
-		learn_size(physical, map);
+		learn_size(model, physical, map);
 }
 
 static void apply_unmap(struct model *model, const struct vt_rec_unmap *unmap)

@@ -9,6 +9,7 @@
 #include "output/json_coverage.h"
 #include "output/json_devices.h"
 #include "output/json_findings.h"
+#include "output/json_leaks.h"
 #include "output/modules.h"
 #include "output/json_phases.h"
 #include "output/json_transfers.h"
@@ -143,33 +144,6 @@ static void put_peak_sites(struct json *json, const struct report_trace *trace, 
 			json_site_stack(json, &source, row);
 			json_close(json, '}');
 		}
-	}
-}
-
-static void put_leaks(struct json *json, const struct report_trace *trace, size_t index)
-{
-	struct stack_source source = report_stacks(trace);
-
-	for (size_t i = 0; i < trace->overview->end.n_rows; i++) {
-		const struct site_row *row = &trace->overview->end.rows[i];
-
-		json_open(json, NULL, '{');
-		put_trace(json, index);
-		put_device(json, "device", row->device);
-		json_string(json, "kind", model_kind_name(row->kind));
-		json_site_level(json, source.model, row);
-		json_number(json, "bytes", row->bytes);
-		json_number(json, "count", row->count);
-		json_string(json, "verdict",
-			row->teardown		  ? "freed_at_teardown"
-			: row->level == SITE_IDLE ? "cache"
-						  : NULL);
-		json_null(json, "rate_bytes_per_s");
-		json_number(json, "first_ns", row->first_ns);
-		json_number(json, "last_ns", row->last_ns);
-		json_number(json, "threads", row->n_threads);
-		json_site_stack(json, &source, row);
-		json_close(json, '}');
 	}
 }
 
@@ -341,7 +315,9 @@ void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigne
 	if (parts & REPORT_PEAKS)
 		put_each(&json, "peak_sites", traces, n, put_peak_sites);
 	if (parts & REPORT_LEAKS) {
-		put_each(&json, "leaks", traces, n, put_leaks);
+		put_each(&json, "leaks", traces, n, json_leaks);
+		put_each(&json, "suppressions", traces, n, json_suppressions);
+		put_findings(&json, "untracked_growth", traces, n, json_untracked);
 		put_each(&json, "failed_frees", traces, n, put_failed_frees);
 		put_unknown_frees(&json, traces, n);
 	}

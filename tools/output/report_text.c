@@ -6,6 +6,7 @@
 #include "output/account_text.h"
 #include "output/blocks_text.h"
 #include "output/fragmentation_text.h"
+#include "output/leaks_text.h"
 #include "output/line.h"
 #include "output/not_seen.h"
 #include "output/oom_text.h"
@@ -340,6 +341,7 @@ static void put_totals(const struct style *style, const struct report_trace *tra
 	blocks_put(style, overview->replay->model);
 	oom_put_section(style, trace);
 	fragmentation_put_section(style, trace);
+	leaks_put_section(style, trace);
 	transfers_text_report(style, trace);
 	put_migrations(style, overview->replay->model);
 	phases_put_section(style, overview->replay->model);

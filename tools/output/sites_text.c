@@ -7,7 +7,6 @@
 #include "output/line.h"
 #include "output/modules.h"
 
-#define STACK_INDENT  6u
 #define OWNER_COLUMNS 20u
 
 /* In how many of what; and which allocator it is of. */
@@ -26,7 +25,7 @@ static void put_count(
 	format_put_text(style->out, (struct vt_text){name, strlen(name)});
 }
 
-static void put_row(
+void sites_put_heading(
 	const struct style *style, const struct stack_source *source, const struct site_row *row)
 {
 	const char *owner = row->stack_id ? stack_owner(source, row->stack_id) : NULL;
@@ -51,12 +50,24 @@ static void put_row(
 	if (row->n_threads > 1)
 		fprintf(style->out, " by %zu threads", row->n_threads);
 	fputc('\n', style->out);
+}
+
+void sites_put_stack(
+	const struct style *style, const struct stack_source *source, const struct site_row *row)
+{
 	if (row->level == SITE_IDLE)
-		fprintf(style->out, "%*skept by the allocator, in no block\n", (int)STACK_INDENT,
+		fprintf(style->out, "%*skept by the allocator, in no block\n", (int)SITES_INDENT,
 			"");
 	else
-		stack_put(style, source, row->stack_id, STACK_INDENT);
+		stack_put(style, source, row->stack_id, SITES_INDENT);
 	fputc('\n', style->out);
+}
+
+void sites_put_left_out(const struct style *style, size_t n, uint64_t bytes)
+{
+	if (n)
+		fprintf(style->out, "%10s  at %s more %s (--limit)\n", format_bytes(bytes).text,
+			format_count(n).text, line_plural(n, "site", "sites"));
 }
 
 static void put_list(const struct style *style, const struct report_trace *trace,
@@ -64,15 +75,13 @@ static void put_list(const struct style *style, const struct report_trace *trace
 {
 	struct stack_source source = report_stacks(trace);
 
-	for (size_t i = 0; i < list->n_rows; i++)
-		put_row(style, &source, &list->rows[i]);
+	for (size_t i = 0; i < list->n_rows; i++) {
+		sites_put_heading(style, &source, &list->rows[i]);
+		sites_put_stack(style, &source, &list->rows[i]);
+	}
 	if (!list->n_rows)
 		fprintf(style->out, "%s\n", nothing);
-	if (list->n_left_out)
-		fprintf(style->out, "%10s  at %s more %s (--limit)\n",
-			format_bytes(list->left_out_bytes).text,
-			format_count(list->n_left_out).text,
-			line_plural(list->n_left_out, "site", "sites"));
+	sites_put_left_out(style, list->n_left_out, list->left_out_bytes);
 }
 
 static void put_heading(
@@ -160,21 +169,5 @@ void sites_text_views(const struct style *style, const struct report_trace *trac
 	}
 	if (!overview->n_views && model->hooks_active)
 		fputs("No device memory was allocated.\n", style->out);
-	modules_put(style, trace, begin_warning, NULL);
-}
-
-void sites_text_leaks(const struct style *style, const struct report_trace *trace)
-{
-	bool running = trace->overview->facts.end == TRACE_END_RUNNING;
-	bool active = trace->overview->replay->model->hooks_active;
-
-	if (!active)
-		report_put_inactive(style);
-	report_put_header(style, trace);
-	fputc('\n', style->out);
-	style_put(style, STYLE_HEADING, running ? "LIVE NOW" : "LIVE AT THE END");
-	fputs("\n\n", style->out);
-	put_list(style, trace, &trace->overview->end,
-		active ? "Nothing is live: no leak." : "Not known.");
 	modules_put(style, trace, begin_warning, NULL);
 }

@@ -24,6 +24,23 @@ const char *stack_owner(const struct stack_source *source, uint64_t stack_id)
 	return stack ? symbol_stack_owner(source->symbols, source->model, stack) : NULL;
 }
 
+void stack_each_name(const struct stack_source *source, uint64_t stack_id,
+	bool (*see)(void *user, const char *name), void *user)
+{
+	const struct model_stack *given = model_stack_find(source->model, stack_id);
+	const struct symbol_stack *stack =
+		given ? symbol_stack_get(source->symbols, source->model, given) : NULL;
+
+	for (size_t i = 0; stack && i < stack->n_calls; i++) {
+		const struct symbol_frame *frame = stack->calls[i].frame;
+		const char *const names[] = {frame->function, frame->file, frame->module};
+
+		for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
+			if (names[k] && !see(user, names[k]))
+				return;
+	}
+}
+
 /* The module of a frame that is the runtime's code in somebody else's file, or NULL. */
 static const char *static_runtime(const struct symbol_frame *frame)
 {
@@ -245,6 +262,53 @@ void stack_put(const struct style *style, const struct stack_source *source, uin
 			"information)\n",
 			(int)indent, "");
 	free(visible.frames);
+}
+
+void stack_put_key(FILE *out, const struct stack_source *source, uint64_t stack_id)
+{
+	const struct model_stack *given = model_stack_find(source->model, stack_id);
+	const struct symbol_stack *stack =
+		given ? symbol_stack_get(source->symbols, source->model, given) : NULL;
+
+	for (size_t i = 0; stack && i < stack->n_calls; i++) {
+		const struct symbol_frame *frame = stack->calls[i].frame;
+
+		if (frame->function && frame->line)
+			fprintf(out, "%s %s:%u\n", frame->function,
+				frame->file ? frame->file : "", frame->line);
+		else if (frame->module_name)
+			fprintf(out, "%s+%" PRIx64 "\n", frame->module_name, frame->offset);
+		else
+			fprintf(out, "%s\n", frame->function ? frame->function : "?");
+	}
+}
+
+void stack_put_host_frames(FILE *out, const struct stack_source *source, uint64_t stack_id)
+{
+	const struct model_stack *given = model_stack_find(source->model, stack_id);
+	const struct symbol_stack *stack =
+		given ? symbol_stack_get(source->symbols, source->model, given) : NULL;
+
+	for (size_t i = 0; stack && i < stack->n_calls; i++) {
+		const struct symbol_frame *frame = stack->calls[i].frame;
+		const char *function = frame->function ? frame->function : "";
+		const char *module = show_frame_path(&source->show, frame->module);
+		char line[512];
+
+		fputs("=========     Host Frame: ", out);
+		format_put_text(out, (struct vt_text){function, strlen(function)});
+		if (put_line(&source->show, frame, line, sizeof(line))) {
+			fputs(" in ", out);
+			format_put_text(out, (struct vt_text){line, strlen(line)});
+		}
+		if (!frame->python)
+			fprintf(out, " [0x%" PRIx64 "]", frame->offset);
+		if (module) {
+			fputs(" in ", out);
+			format_put_text(out, (struct vt_text){module, strlen(module)});
+		}
+		fputc('\n', out);
+	}
 }
 
 static void frame_json(struct json *json, const struct show *show, const struct symbol_call *call)

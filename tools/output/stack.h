@@ -25,6 +25,11 @@ const char *stack_owner(const struct stack_source *source, uint64_t stack_id);
  * is known, "(no stack recorded)" where nothing is. */
 void stack_label(const struct stack_source *source, uint64_t stack_id, char *buffer, size_t size);
 
+/* Calls see with the function, the source file and the module of each frame, as far as they are
+ * known, until it returns false. */
+void stack_each_name(const struct stack_source *source, uint64_t stack_id,
+	bool (*see)(void *user, const char *name), void *user);
+
 /* How many of the model's objects hold a CUDA runtime of their own: those in which a call to the
  * driver came from code of the runtime, though they are not the runtime's file. */
 size_t stack_count_static_runtimes(const struct stack_source *source);
@@ -33,6 +38,13 @@ size_t stack_count_static_runtimes(const struct stack_source *source);
  * and without most of the middle of a long stack, unless all frames are to be shown. */
 void stack_put(const struct style *style, const struct stack_source *source, uint64_t stack_id,
 	unsigned int indent);
+
+/* Prints a text that is equal for the same stack of another run: names and lines where they are known,
+ * else modules and offsets. */
+void stack_put_key(FILE *out, const struct stack_source *source, uint64_t stack_id);
+
+/* Prints the native frames as compute-sanitizer does, one a line. */
+void stack_put_host_frames(FILE *out, const struct stack_source *source, uint64_t stack_id);
 
 /* Keys "owner", "stack", with all frames, and "stack_missing", why there may be more ("depth",
  * "unwind_info"), of the open object; the last two null when the stack was not recorded. */

@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""Memory that stays, on the simulated CUDA: for each way the right verdict, the right stack and the right rate, and what
+is no leak is not called one. Then what the commands make of it: suppressions, limits, differences, other shapes.
+"""
+import concurrent.futures
+import json
+import os
+import re
+import subprocess
+import sys
+
+BUILD = os.environ["BUILD_DIR"]
+VRAMTRACE = f"{BUILD}/vramtrace"
+KIB, MIB = 1 << 10, 1 << 20
+CASES = ("plain one_time unload unload_all saturating bursts graphs_kept graphs modules threads few_threads failures "
+         "teardown high_water leak_in_pool shared other_stream loading").split()
+
+if os.environ["MODE"] == "tsan":
+    print("nothing but what other cases do is done with threads")
+    sys.exit(77)
+
+
+def run_all():
+    """They mostly wait, so many at once."""
+    environ = dict(os.environ, CUSIM_IPC_SELF="1", LD_PRELOAD=f"{BUILD}/libvramtrace.so", VRAMTRACE_QUIET="1")
+    def run(case):
+        done = subprocess.run([f"{BUILD}/cases/leaks", case], text=True, stdout=subprocess.PIPE,
+                              env=dict(environ, VRAMTRACE_OUTPUT=f"{case}.vt"))
+        assert done.returncode == 0, f"{case}: exit status {done.returncode}"
+        return json.loads(done.stdout)
+
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        return dict(zip(CASES, pool.map(run, CASES)))
+
+
+def ask(*command, status=0, **environ):
+    done = subprocess.run([VRAMTRACE, *command], capture_output=True, text=True, env=dict(os.environ, **environ))
+    assert done.returncode == status, f"{command}: exit status {done.returncode}: {done.stdout}{done.stderr}"
+    return done.stderr if status > 1 else done.stdout
+
+
+def functions(item):
+    return [frame["function"] for frame in item["stack"] or []]
+
+
+class Case:
+    def __init__(self, name):
+        self.report = json.loads(ask("leaks", "--json", f"{name}.vt"))
+        self.did = DID[name]
+        self.leaks = self.report["leaks"]
+        self.seconds = self.did["ns"] / 1e9
+
+    def of(self, function):
+        found = [leak for leak in self.leaks if function in functions(leak)]
+        assert len(found) == 1, f"{len(found)} of {function}: {[functions(leak) for leak in self.leaks]}"
+        return found[0]
+
+    def is_leak(self, function, verdict, n_bytes):
+        """It is one, first of all, and grows about as fast as it did: the pace is the machine's, see test_leaks.c."""
+        leak = self.of(function)
+        assert leak is self.leaks[0], f"{function} is not the first"
+        assert (leak["verdict"], leak["leak"]) == (verdict, True), (leak["verdict"], leak["leak"])
+        expected = n_bytes * self.did["kept"] / self.seconds
+        assert expected / 2 <= leak["rate_bytes_per_s"] <= expected * 2, (leak["rate_bytes_per_s"], expected)
+        assert leak["bytes"] == n_bytes * self.did["kept"], leak["bytes"]
+
+    def is_none(self, function, verdict):
+        leak = self.of(function)
+        assert (leak["verdict"], leak["leak"]) == (verdict, False), (leak["verdict"], leak["leak"])
+        assert leak["rate_bytes_per_s"] is None, leak["rate_bytes_per_s"]
+        self.nothing_else()
+
+    def nothing_else(self, *functions_of_leaks):
+        for leak in self.leaks:
+            assert not leak["leak"] or any(name in functions(leak) for name in functions_of_leaks), leak
+        assert not self.report["untracked_growth"], self.report["untracked_growth"]
+
+
+def plain():
+    case = Case("plain")
+    case.is_leak("init_chunk", "growing", 256 * KIB)
+    case.nothing_else("init_chunk")
+    text = ask("report", "plain.vt")
+    assert re.search(r"^LEAKS +! growing .*/min: .* init_chunk", text, re.M), text
+    assert re.search(r"! growing .*/min: \+", ask("leaks", "plain.vt"))
+
+
+def one_time():
+    for name in "one_time", "unload_all":
+        Case(name).is_none("first_use", "one_time")
+        assert "LEAKS" not in ask("report", f"{name}.vt")
+
+
+def unload():
+    case = Case("unload")
+    case.is_leak("load_model", "growing", MIB)
+    case.nothing_else("load_model")
+
+
+def saturating():
+    Case("saturating").is_none("init_chunk", "saturating")
+
+
+def bursts():
+    case = Case("bursts")
+    assert {(leak["verdict"], leak["bursts"], leak["burst_count"]) for leak in case.leaks} == {
+        ("bursts", 6, 11)}, [(leak["verdict"], leak["bursts"], leak["burst_count"]) for leak in case.leaks]
+    case.nothing_else()
+
+
+def untracked():
+    case = Case("graphs_kept")
+    (found,) = case.report["untracked_growth"]
+    expected = 40 * 64 * KIB * case.did["steps"] / case.seconds
+    assert expected / 2 <= found["rate_bytes_per_s"] <= expected * 2, (found["rate_bytes_per_s"], expected)
+    assert found["by_cause"]["graph_exec"] >= 0.9 * found["growth_bytes"], found
+    assert found["graph_execs"] == {"created": 40 * case.did["steps"], "destroyed": 0}, found
+    assert found["made_by"][0]["cause"] == "graph_exec" and "capture_graph" in functions(found["made_by"][0]), found
+    assert not case.leaks, case.leaks
+    assert "nobody allocated grows" in ask("report", "graphs_kept.vt")
+    assert "capture_graph" in ask("leaks", "graphs_kept.vt")
+    case = Case("modules")
+    (found,) = case.report["untracked_growth"]
+    assert found["by_cause"]["modules"] >= 0.9 * found["growth_bytes"], found
+    assert found["modules"] == {"loaded": case.did["steps"], "unloaded": 0}, found
+    assert "compile_kernel" in functions(found["made_by"][0]), found
+    Case("graphs").nothing_else()
+
+
+def threads():
+    case = Case("threads")
+    case.is_leak("library_thread", "per_thread", 512 * KIB)
+    assert case.of("library_thread")["ended_threads"] >= case.did["kept"] - 1
+    Case("few_threads").is_none("library_thread", "per_thread")
+
+
+def failures():
+    case = Case("failures")
+    leak = case.of("serve")
+    assert (leak["verdict"], leak["leak"], leak["count"]) == ("retained_by_failure", True, case.did["kept"]), leak
+    assert "serve" in ask("report", "failures.vt").split("LEAKS")[1].split("\n")[0]
+
+
+def others():
+    Case("teardown").is_none("first_use", "freed_at_teardown")
+    Case("other_stream").nothing_else()
+    case = Case("high_water")
+    case.nothing_else()
+    assert [(leak["level"], leak["verdict"]) for leak in case.leaks] == [("idle", "cache")], case.leaks
+    case = Case("shared")
+    case.nothing_else("keep")
+    assert case.of("open_handle")["kind"] == "shared"
+    # Loading looks like it, and is over when the work begins.
+    leak = Case("loading").of("init_chunk")
+    assert leak["verdict"] is None and leak["rate_bytes_per_s"] is None, leak
+
+
+def blocks():
+    case = Case("leak_in_pool")
+    case.is_leak("remember", "growing", 64 * KIB)
+    case.nothing_else("remember")
+
+
+def suppressions():
+    with open("suppressions.txt", "w") as file:
+        file.write("# ours\nleak:^init_ch*\n")
+    for arguments, environ in ((("--suppressions", "suppressions.txt"), {}),
+                               ((), {"VRAMTRACE_SUPPRESSIONS": "suppressions.txt"})):
+        report = json.loads(ask("leaks", "--json", *arguments, "plain.vt", **environ))
+        assert report["leaks"][0]["suppressed_by"] == "^init_ch*" and not report["leaks"][0]["leak"]
+        assert [item["sites"] for item in report["suppressions"]] == [1], report["suppressions"]
+        text = ask("leaks", *arguments, "plain.vt", **environ)
+        assert "1 site suppressed by leak:^init_ch*" in text and "no leak" in text, text
+        ask("check", "--max-leak", "0", "--max-growth", "0/min", *arguments, "plain.vt", **environ)
+    with open("wrong.txt", "w") as file:
+        file.write("\ninit_chunk\n")
+    assert "wrong.txt:2:" in ask("leaks", "--suppressions", "wrong.txt", "plain.vt", status=2)
+    assert "none.txt" in ask("leaks", "--suppressions", "none.txt", "plain.vt", status=2)
+
+
+def limits():
+    lines = ask("check", "--max-leak", "1M", "--max-growth", "1M/min", "--max-peak", "1M", "--no-oom", "--max-live", "1K",
+                "plain.vt", "one_time.vt", status=1).splitlines()
+    assert [line.split()[-1] if "most of it" not in line else "leak" for line in lines] == [
+        "(--max-peak)", "leak", "(--max-live)", "leak", "(--max-peak)", "(--max-live)"], lines
+    assert "init_chunk" in lines[1] and "(--max-leak)" in lines[1] and "(--max-growth)" in lines[3], lines
+    assert not ask("check", "--max-leak", "1G", "--max-growth", "1G/s", "--max-peak", "1G", "--max-live", "1G", "plain.vt")
+    for name in "one_time", "unload_all", "few_threads", "teardown", "high_water", "saturating", "graphs", "other_stream":
+        assert not ask("check", "--max-leak", "0", "--max-growth", "0/s", f"{name}.vt"), name
+    assert "--max-growth" in ask("check", "--max-growth", "1M/s", "graphs_kept.vt", status=1)
+    assert re.search("refused [0-9]+ times", ask("check", "--no-oom", "failures.vt", status=1))
+    assert "no limit" in ask("check", "plain.vt", status=2)
+    ask("check", "--max-growth", "1M", "plain.vt", status=2)
+    ask("check", "--no-oom", "none.vt", status=3)
+
+
+def differences():
+    did = DID["plain"]
+    found = json.loads(ask("diff", "--json", "--from", "0", "plain.vt"))
+    assert found["from"]["time_ns"] == 0 and found["to"]["at"] == "end", found
+    site = found["sites"][0]
+    assert (site["growth_bytes"], site["from_bytes"]) == (256 * KIB * did["kept"], 0), site
+    assert "init_chunk" in functions(site) and found["owners"][0]["growth_bytes"] == site["growth_bytes"], found
+    middle = json.loads(ask("diff", "--json", "--from", f"{did['ns'] // 2}ns", "--to", "end", "plain.vt"))
+    (site,) = [site for site in middle["sites"] if "init_chunk" in functions(site)]
+    assert 0.2 < site["growth_bytes"] / (256 * KIB * did["kept"]) < 0.8, site
+    # Of two programs the same stack is one row, though neither its number nor its addresses are the same.
+    found = json.loads(ask("diff", "--json", "plain.vt", "saturating.vt"))
+    rows = [(functions(site)[3:5], site["growth_bytes"]) for site in found["sites"]]
+    assert sorted(growth for _, growth in rows) == sorted(
+        [-256 * KIB * did["kept"], 256 * KIB * DID["saturating"]["kept"]]), rows
+    found = json.loads(ask("diff", "--json", "one_time.vt", "unload_all.vt"))
+    assert [site["growth_bytes"] for site in found["owners"]] == [], found
+    text = ask("diff", "--from", "0", "plain.vt")
+    for words in "BY OWNER", "BY CALL STACK", "init_chunk":
+        assert words in text, text
+    assert "no --from" in ask("diff", "plain.vt", status=2)
+    assert "two traces" in ask("diff", "plain.vt", "one_time.vt", "unload.vt", status=2)
+
+
+def as_sanitizer():
+    text = ask("leaks", "--style=sanitizer", "plain.vt")
+    kept = DID["plain"]["kept"]
+    for line in (r"^========= COMPUTE-SANITIZER$",
+                 rf"^========= Leaked {256 * KIB * kept:,} bytes at 0x[0-9a-f]+$",
+                 r"^=========     Host Frame: init_chunk in leaks\.c:[0-9]+ \[0x[0-9a-f]+\] in leaks$",
+                 rf"^========= LEAK SUMMARY: {256 * KIB * kept:,} bytes leaked in {kept} allocations$",
+                 r"^========= ERROR SUMMARY: 1 error$"):
+        assert re.search(line, text, re.M), f"{line}: {text}"
+    assert "ERROR SUMMARY: 0 errors" in ask("leaks", "--style=sanitizer", "graphs.vt")
+    assert "ERROR SUMMARY: 1 error" in ask("leaks", "--style=sanitizer", "teardown.vt")
+    ask("leaks", "--style=other", "plain.vt", status=2)
+    ask("leaks", "--style=sanitizer", "--json", "plain.vt", status=2)
+
+
+def main():
+    failed = 0
+    for case in (plain, one_time, unload, saturating, bursts, untracked, threads, failures, others, blocks, suppressions,
+                 limits, differences, as_sanitizer):
+        try:
+            case()
+            print(f"ok      {case.__name__}")
+        except AssertionError as error:
+            failed += 1
+            print(f"FAILED  {case.__name__}: {error}")
+    sys.exit(failed > 0)
+
+
+DID = run_all()
+main()

@@ -1,0 +1,154 @@
+#include "analysis/curve.h"
+
+#include <stdlib.h>
+
+#include "model/memory.h"
+
+/* Columns become twice as wide. */
+static void widen(struct curve_axis *axis)
+{
+	for (uint32_t i = 0; i < CURVE_N_COLUMNS / 2; i++) {
+		axis->active[i] = axis->active[2 * i] || axis->active[2 * i + 1];
+		axis->n_ends[i] = axis->n_ends[2 * i] + axis->n_ends[2 * i + 1];
+	}
+	for (uint32_t i = CURVE_N_COLUMNS / 2; i < CURVE_N_COLUMNS; i++) {
+		axis->active[i] = false;
+		axis->n_ends[i] = 0;
+	}
+	axis->last /= 2;
+	axis->shift++;
+}
+
+uint32_t curve_axis_column(struct curve_axis *axis, uint64_t x)
+{
+	uint64_t units = x > axis->start ? (x - axis->start) / axis->unit : 0;
+	uint32_t column;
+
+	while (units >> axis->shift >= CURVE_N_COLUMNS)
+		widen(axis);
+	column = (uint32_t)(units >> axis->shift);
+	if (column > axis->last)
+		axis->last = column;
+	return column;
+}
+
+void curve_axis_note(struct curve_axis *axis, uint64_t x, uint64_t n_ends)
+{
+	uint32_t column = curve_axis_column(axis, x);
+
+	axis->active[column] = true;
+	axis->n_ends[column] += n_ends;
+}
+
+static void join(struct curve_point *point, const struct curve_point *next)
+{
+	if (next->least_bytes < point->least_bytes)
+		point->least_bytes = next->least_bytes;
+	if (next->most_bytes > point->most_bytes)
+		point->most_bytes = next->most_bytes;
+	point->end_bytes = next->end_bytes;
+	point->n_live = next->n_live;
+	point->n_survivors += next->n_survivors;
+}
+
+/* Brings the points to the axis's columns. */
+static void fold(struct curve *curve, const struct curve_axis *axis)
+{
+	unsigned int by = axis->shift - curve->shift;
+	size_t n = 0;
+
+	for (size_t i = 0; i < curve->n_points && by; i++) {
+		struct curve_point point = curve->points[i];
+
+		point.column = by < 32 ? point.column >> by : 0;
+		if (n && curve->points[n - 1].column == point.column)
+			join(&curve->points[n - 1], &point);
+		else
+			curve->points[n++] = point;
+	}
+	if (by)
+		curve->n_points = n;
+	curve->shift = axis->shift;
+}
+
+void curve_note(
+	struct curve *curve, struct curve_axis *axis, uint64_t x, uint64_t bytes, uint64_t n_live)
+{
+	uint32_t column = curve_axis_column(axis, x);
+	struct curve_point *last;
+
+	fold(curve, axis);
+	last = curve->n_points ? &curve->points[curve->n_points - 1] : NULL;
+	if (!last || last->column < column) {
+		uint64_t before = last ? last->end_bytes : 0;
+
+		curve->points = memory_grow(
+			curve->points, curve->n_points, &curve->room, sizeof(*curve->points));
+		last = &curve->points[curve->n_points++];
+		*last = (struct curve_point){
+			.column = column, .least_bytes = before, .most_bytes = before};
+	}
+	join(last, &(struct curve_point){.least_bytes = bytes,
+			   .most_bytes = bytes,
+			   .end_bytes = bytes,
+			   .n_live = n_live < UINT32_MAX ? (uint32_t)n_live : UINT32_MAX});
+}
+
+void curve_note_birth(struct curve *curve)
+{
+	curve->points[curve->n_points - 1].n_survivors++;
+}
+
+void curve_note_death(struct curve *curve, struct curve_axis *axis, uint64_t x)
+{
+	uint32_t column = curve_axis_column(axis, x);
+	size_t low = 0, high = curve->n_points;
+
+	fold(curve, axis);
+	high = curve->n_points;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (curve->points[middle].column < column)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < curve->n_points && curve->points[low].column == column &&
+		curve->points[low].n_survivors)
+		curve->points[low].n_survivors--;
+}
+
+void curve_release(struct curve *curve)
+{
+	free(curve->points);
+	*curve = (struct curve){0};
+}
+
+void series_make(struct series *series, struct curve *curve, struct curve_axis *axis, uint64_t x)
+{
+	uint32_t last = curve_axis_column(axis, x);
+	size_t at = 0;
+
+	fold(curve, axis);
+	series->n = 0;
+	for (uint32_t column = curve->n_points ? curve->points[0].column : last + 1; column <= last;
+		column++) {
+		const struct curve_point *point = &curve->points[at];
+		bool is_here = at < curve->n_points && point->column == column;
+		size_t i = series->n;
+
+		if (!is_here)
+			point = &curve->points[at - 1];
+		else
+			at++;
+		if (!is_here && !axis->active[column])
+			continue;
+		series->columns[i] = column;
+		series->least_bytes[i] = is_here ? point->least_bytes : point->end_bytes;
+		series->end_bytes[i] = point->end_bytes;
+		series->n_live[i] = point->n_live;
+		series->n_survivors[i] = is_here ? point->n_survivors : 0;
+		series->n++;
+	}
+}
