@@ -23,12 +23,12 @@ enum {
 
 /* What the arguments of a command must be. */
 enum cmd_need {
-	NEED_TRACES,	/* one or more traces or folders of traces */
-	NEED_ONE_TRACE, /* exactly one trace */
-	NEED_PROCESSES, /* one or more process ids, or traces of running ones */
+	NEED_TRACES,	 /* one or more traces or folders of traces */
+	NEED_ONE_TRACE,	 /* exactly one trace */
+	NEED_PROCESSES,	 /* one or more process ids, or traces of running ones */
 	NEED_TWO_TRACES, /* two, or one to compare with itself */
-	NEED_COMMAND,	/* a program and its arguments */
-	MAY_COMMAND,	/* the same, or nothing */
+	NEED_COMMAND,	 /* a program and its arguments */
+	MAY_COMMAND,	 /* the same, or nothing */
 };
 
 /* Options a command takes; the rows are in options.c. --help and -q are everybody's. */
@@ -103,9 +103,9 @@ struct options {
 	const char *settings[MAX_SETTINGS];
 	size_t n_settings;
 	bool sweep;
-	uint64_t capacity_bytes; /* 0: not given */
-	const char *suppressions; /* file, NULL: none given */
-	bool sanitizer;		  /* --style=sanitizer */
+	uint64_t capacity_bytes;		   /* 0: not given */
+	const char *suppressions;		   /* file, NULL: none given */
+	bool sanitizer;				   /* --style=sanitizer */
 	struct limit max_peak, max_leak, max_live; /* bytes */
 	struct limit max_growth;		   /* bytes a second */
 	bool no_oom;

@@ -5,7 +5,6 @@
 #include "output/leaks_text.h"
 #include "output/line.h"
 
-
 #define MAX_LABEL 200u
 
 /* The line of an exceeded limit. */
@@ -24,8 +23,8 @@ static void begin(struct line *line)
 }
 
 /* Its end: the limit, and where most of it is from. */
-static void end(const struct line *line, const char *option, const char *limit,
-	const struct leak *leak)
+static void end(
+	const struct line *line, const char *option, const char *limit, const struct leak *leak)
 {
 	struct stack_source source = report_stacks(line->trace);
 	char label[MAX_LABEL];
@@ -91,7 +90,8 @@ static bool is_seen(const struct report_trace *trace)
 {
 	if (trace->overview->replay->model->hooks_active)
 		return true;
-	fprintf(stderr, "vramtrace: %s: the driver was reached past the recorder: nothing can be checked\n",
+	fprintf(stderr,
+		"vramtrace: %s: the driver was reached past the recorder: nothing can be checked\n",
 		trace->overview->facts.file);
 	return false;
 }
@@ -129,6 +129,8 @@ int cmd_check(const struct options *options)
 	input_complain_damage(&input, options);
 	status = output_close(line.out, options);
 	input_close(&input);
-	return status ? status : input.status ? input.status : line.exceeded ? STATUS_OVER_LIMIT
-									     : STATUS_OK;
+	return status	       ? status
+	       : input.status  ? input.status
+	       : line.exceeded ? STATUS_OVER_LIMIT
+			       : STATUS_OK;
 }

@@ -24,8 +24,8 @@ static void show(FILE *out, const struct input *input, const struct options *opt
 		struct report_trace *trace = &input->shown[side ? input->n_traces - 1 : 0];
 
 		shown[side] = (struct diff_shown){trace, &trace->overview->views[side]};
-		sides[side] = (struct diff_side){
-			&shown[side].view->sites, diff_key, diff_owner, trace};
+		sides[side] =
+			(struct diff_side){&shown[side].view->sites, diff_key, diff_owner, trace};
 		/* Of a peak there are only the sites that make it up. */
 		filter.one_device =
 			filter.one_device || shown[side].view->moment.at == REPLAY_AT_PEAK;

@@ -11,7 +11,8 @@ int cmd_leaks(const struct options *options)
 	int status;
 
 	if (options->sanitizer && (options->json || !at_end)) {
-		fputs("vramtrace: leaks: --style=sanitizer is text, of the end; see vramtrace leaks --help\n",
+		fputs("vramtrace: leaks: --style=sanitizer is text, of the end; see vramtrace "
+		      "leaks --help\n",
 			stderr);
 		return STATUS_USAGE;
 	}
@@ -20,8 +21,8 @@ int cmd_leaks(const struct options *options)
 		return status;
 	status = input_suppress(&input, options);
 	if (!status)
-		status = input_overview_at(&input, options, REPLAY_AT_END,
-			&(struct input_wants){.leaks = at_end});
+		status = input_overview_at(
+			&input, options, REPLAY_AT_END, &(struct input_wants){.leaks = at_end});
 	out = status ? NULL : output_open(options);
 	if (!out) {
 		input_close(&input);

@@ -12,8 +12,8 @@ int cmd_report(const struct options *options)
 	status = input_suppress(&input, options);
 	if (!status)
 		status = input_overview(
-		&input, &(struct input_wants){
-				.owners = options->json, .findings = true, .leaks = true});
+			&input, &(struct input_wants){
+					.owners = options->json, .findings = true, .leaks = true});
 	out = status ? NULL : output_open(options);
 	if (!out) {
 		input_close(&input);

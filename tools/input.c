@@ -247,7 +247,8 @@ static size_t put_ooms(const struct watch *watch, size_t number, struct replay_m
 static int make_overview(const struct input *input, struct input_trace *trace,
 	const struct input_wants *wants, const struct owner_source *owners)
 {
-	struct suppress suppress = {.suppressions = &input->suppressions, .symbols = trace->symbols};
+	struct suppress suppress = {
+		.suppressions = &input->suppressions, .symbols = trace->symbols};
 	struct leak_suppressor suppressor = suppress_leaks(&suppress);
 	struct replay_moment ooms[EPISODES_MAX];
 	struct overview_request request = {
@@ -291,7 +292,8 @@ int input_overview(struct input *input, const struct input_wants *wants)
 
 int input_suppress(struct input *input, const struct options *options)
 {
-	return suppress_read(&input->suppressions, options->suppressions) ? STATUS_OK : STATUS_USAGE;
+	return suppress_read(&input->suppressions, options->suppressions) ? STATUS_OK
+									  : STATUS_USAGE;
 }
 
 /* Whether there is such an episode in any trace; says so on stderr if there is none. */

@@ -25,7 +25,7 @@ struct input {
 	struct report_trace *shown; /* the same for the output functions; made by input_overview */
 	struct show show;	    /* as options say */
 	struct suppressions suppressions;
-	int status;		    /* STATUS_UNREADABLE when one of them could not be read */
+	int status; /* STATUS_UNREADABLE when one of them could not be read */
 };
 
 /* Calls `each` with every trace that options name; a folder stands for the *.vt in it, and the
@@ -53,8 +53,8 @@ struct input_wants {
 	size_t oom_number; /* the one with this number, 0: all */
 };
 
-/* Reads the suppressions: the built-in ones, those of the file that VRAMTRACE_SUPPRESSIONS names and
- * those of --suppressions. Returns STATUS_OK, or STATUS_USAGE after one line on stderr. */
+/* Reads the suppressions: the built-in ones, those of the file that VRAMTRACE_SUPPRESSIONS names
+ * and those of --suppressions. Returns STATUS_OK, or STATUS_USAGE after one line on stderr. */
 int input_suppress(struct input *input, const struct options *options);
 
 /* Makes the overview of each trace. Returns STATUS_OK or the exit status. */

@@ -9,8 +9,8 @@
 /* The variable that names a file of suppressions. */
 #define SUPPRESS_VARIABLE "VRAMTRACE_SUPPRESSIONS"
 
-/* Adds the built-in ones, those of the file that the variable names, and those of path (NULL: none).
- * False after one line on stderr. */
+/* Adds the built-in ones, those of the file that the variable names, and those of path (NULL:
+ * none). False after one line on stderr. */
 bool suppress_read(struct suppressions *suppressions, const char *path);
 
 /* What the stacks of one trace are matched with; the first two are borrowed. */

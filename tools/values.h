@@ -1,5 +1,5 @@
-/* Values as people write them. Each returns false, and leaves the result alone or not, when the text
- * makes no sense. */
+/* Values as people write them. Each returns false, and leaves the result alone or not, when the
+ * text makes no sense. */
 #ifndef VRAMTRACE_VALUES_H
 #define VRAMTRACE_VALUES_H
 

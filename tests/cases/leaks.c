@@ -1,7 +1,7 @@
 /*
- * What holds GPU memory for long, each in less than half a second: leaks CASE. Some of it is a leak and
- * some is not; leaks.py says which. Prints what it did as JSON: how many times, for how long, and how
- * much is left over. The names of functions are what leaks.py looks for in stacks.
+ * What holds GPU memory for long, each in less than half a second: leaks CASE. Some of it is a leak
+ * and some is not; leaks.py says which. Prints what it did as JSON: how many times, for how long,
+ * and how much is left over. The names of functions are what leaks.py looks for in stacks.
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>

@@ -6,79 +6,8 @@
 
 #include <cmocka.h>
 
-#include "analysis/diff.h"
-#include "analysis/leaks.h"
-#include "analysis/suppressions.h"
 #include "analysis/untracked.h"
-#include "unit/findings.h"
-
-#define MS     1000000ull
-#define SECOND (1000 * MS)
-#define MINUTE (60 * SECOND)
-
-/* Stacks of a service. */
-enum { WORK = 1, LEAK = 2, CACHE = 3, OTHER = 4 };
-
-static uint64_t next_address;
-
-static uint64_t take_new(struct told *told, uint64_t bytes, uint64_t stack_id)
-{
-	uint64_t address = next_address;
-
-	next_address += (bytes + PAGE - 1) / PAGE * PAGE;
-	take(told, VT_KIND_LINEAR, address, bytes, stack_id);
-	return address;
-}
-
-static struct told service_begin(void)
-{
-	next_address = 64 * GIB;
-	return told_begin(256 * GIB);
-}
-
-/* A request, which takes `ns`: memory comes and goes. */
-static void request(struct told *told, uint64_t ns)
-{
-	uint64_t addresses[8];
-
-	for (size_t i = 0; i < 8; i++)
-		addresses[i] = take_new(told, (i + 1) * MIB, WORK);
-	told->story.now += ns;
-	for (size_t i = 0; i < 8; i++)
-		give(told, addresses[i]);
-}
-
-/* What is left at the end. */
-struct judged {
-	struct site_list end;
-	struct leak_list leaks;
-};
-
-static struct judged leaks_of(struct told *told)
-{
-	struct judged judged = {{0}, {0}};
-
-	site_list_add_live(&judged.end, told->story.model);
-	site_list_add_teardown(&judged.end, told->story.model);
-	site_list_sort(&judged.end);
-	leak_list_make(&judged.leaks, told->story.model, &told->watch.history, &judged.end);
-	return judged;
-}
-
-static void judged_end(struct judged *judged)
-{
-	leak_list_release(&judged->leaks);
-	site_list_release(&judged->end);
-}
-
-static const struct leak *leak_of(const struct judged *judged, uint64_t stack_id)
-{
-	for (size_t i = 0; i < judged->leaks.n_items; i++)
-		if (judged->leaks.items[i].row.stack_id == stack_id)
-			return &judged->leaks.items[i];
-	fail_msg("nothing of stack %d", (int)stack_id);
-	return NULL;
-}
+#include "unit/leaks.h"
 
 static void check_verdict(struct told *told, uint64_t stack_id, enum leak_verdict verdict)
 {
@@ -332,8 +261,8 @@ static void test_failed_capture(void **state)
 				    .block_stream = {.allocator_id = 1,
 					    .address = segments[i],
 					    .flags = VT_STREAM_CAPTURED}});
-		tell(&told, (struct vt_record){.kind = VT_REC_capture,
-				    .capture = {.result = i ? 901 : 0}});
+		tell(&told, (struct vt_record){
+				    .kind = VT_REC_capture, .capture = {.result = i ? 901 : 0}});
 		tell(&told, (struct vt_record){.kind = VT_REC_block_free,
 				    .block_free = {.allocator_id = 1, .address = segments[i]}});
 	}
@@ -463,139 +392,6 @@ static void test_untracked(void **state)
 	told_end(&told);
 }
 
-static void test_patterns(void **state)
-{
-	static const struct {
-		const char *pattern, *name;
-		bool matches;
-	} rows[] = {
-		{"alloc", "my_allocator", true},
-		{"alloc", "my_allotter", false},
-		{"^alloc", "my_allocator", false},
-		{"^my", "my_allocator", true},
-		{"ator$", "my_allocator", true},
-		{"alloc$", "my_allocator", false},
-		{"^my_allocator$", "my_allocator", true},
-		{"^my_alloc$", "my_allocator", false},
-		{"my*tor", "my_allocator", true},
-		{"^*tor$", "my_allocator_tor", true},
-		{"^my*x*r$", "my_allocator", false},
-		{"a*b*c$", "a_b_abc", true},
-		{"$", "anything", true},
-		{"*", "", true},
-		{"x", "", false},
-		{"a$b", "a$b", true},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-		if (suppression_matches(rows[i].pattern, rows[i].name) != rows[i].matches)
-			fail_msg("%s and %s", rows[i].pattern, rows[i].name);
-}
-
-static void test_suppressions_file(void **state)
-{
-	struct suppressions suppressions = {0};
-
-	(void)state;
-	assert_int_equal(suppressions_add(&suppressions, "# text\n\n  leak:one \r\nleak:two*"), 0);
-	assert_int_equal(suppressions.n_items, 2);
-	assert_string_equal(suppressions.items[0].pattern, "one");
-	assert_string_equal(suppressions.items[1].pattern, "two*");
-	assert_int_equal(suppressions_add(&suppressions, "leak:three\nthread:four\n"), 2);
-	assert_int_equal(suppressions_add(&suppressions, "leak:"), 1);
-	assert_int_equal(suppressions.n_items, 3);
-	suppressions_add_built_in(&suppressions);
-	assert_true(suppressions.n_items > 3);
-	assert_true(suppressions.items[3].built_in);
-	suppressions_release(&suppressions);
-}
-
-static const char *suppress_all(
-	void *user, const struct model *model, uint64_t stack_id, bool grows, bool *built_in)
-{
-	(void)model;
-	*built_in = true;
-	return !grows && stack_id != OTHER ? user : NULL;
-}
-
-static void test_suppress(void **state)
-{
-	char pattern[] = "pattern";
-	struct leak_suppressor suppressor = {suppress_all, pattern};
-	struct told told = service_begin();
-	struct site_filter filter = {.limit = 1};
-	struct judged judged;
-
-	(void)state;
-	take_new(&told, 32 * MIB, CACHE);
-	take_new(&told, 4 * MIB, OTHER);
-	take_new(&told, 2 * MIB, LEAK);
-	take_new(&told, MIB, OTHER + 1);
-	judged = leaks_of(&told);
-	assert_true(leak_is_leak(leak_of(&judged, CACHE)));
-	leak_list_suppress(&judged.leaks, told.story.model, &suppressor);
-	assert_int_equal(judged.leaks.n_suppressions, 1);
-	assert_int_equal(judged.leaks.suppressions[0].n_sites, 3);
-	assert_int_equal(judged.leaks.suppressions[0].bytes, 35 * MIB);
-	assert_false(leak_is_leak(leak_of(&judged, CACHE)));
-	assert_true(leak_is_leak(leak_of(&judged, OTHER)));
-	/* What is suppressed takes no place. */
-	leak_list_filter(&judged.leaks, &filter);
-	assert_null(leak_of(&judged, OTHER)->suppressed_by);
-	judged_end(&judged);
-	told_end(&told);
-}
-
-static char *key_of(void *user, const struct site_row *row)
-{
-	char text[32];
-
-	(void)user;
-	snprintf(text, sizeof(text), "%d", (int)row->stack_id);
-	return strdup(text);
-}
-
-static const char *owner_of(void *user, const struct site_row *row)
-{
-	(void)user;
-	return row->stack_id == CACHE ? NULL : row->stack_id == LEAK ? "leak" : "rest";
-}
-
-static void test_diff(void **state)
-{
-	struct site_row from[] = {{.stack_id = WORK, .bytes = 100, .count = 1},
-		{.stack_id = LEAK, .bytes = 10, .count = 1},
-		{.stack_id = CACHE, .bytes = 50, .count = 5},
-		{.stack_id = LEAK, .bytes = 1000, .count = 1, .teardown = true}};
-	struct site_row to[] = {{.stack_id = LEAK, .bytes = 30, .count = 3},
-		{.stack_id = CACHE, .bytes = 50, .count = 5},
-		{.stack_id = OTHER, .bytes = 99, .count = 2}};
-	struct site_list lists[] = {{.rows = from, .n_rows = 4}, {.rows = to, .n_rows = 3}};
-	struct diff_side sides[] = {
-		{&lists[0], key_of, owner_of, NULL}, {&lists[1], key_of, owner_of, NULL}};
-	struct diff diff = {0};
-
-	(void)state;
-	diff_make(&diff, sides);
-	assert_int_equal(diff.sites.n_items, 3);
-	assert_ptr_equal(diff.sites.items[0].sites[1], &to[2]);
-	assert_null(diff.sites.items[0].sites[0]);
-	assert_int_equal(diff.sites.items[1].bytes[0], 10);
-	assert_int_equal(diff.sites.items[1].bytes[1], 30);
-	assert_int_equal(diff.sites.items[1].counts[1], 3);
-	assert_int_equal(diff.sites.items[2].bytes[1], 0);
-	assert_int_equal(diff.owners.n_items, 2);
-	assert_string_equal(diff.owners.items[0].owner, "leak");
-	assert_int_equal(diff.owners.items[1].bytes[0], 100);
-	assert_int_equal(diff.owners.items[1].bytes[1], 99);
-	diff_filter(&diff, &(struct site_filter){.min_bytes = 50, .limit = 1});
-	assert_int_equal(diff.sites.n_items, 1);
-	assert_int_equal(diff.sites.n_left_out, 1);
-	assert_int_equal(diff.owners.n_items, 0);
-	diff_release(&diff);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -612,10 +408,6 @@ int main(void)
 		cmocka_unit_test(test_teardown),
 		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_untracked),
-		cmocka_unit_test(test_patterns),
-		cmocka_unit_test(test_suppressions_file),
-		cmocka_unit_test(test_suppress),
-		cmocka_unit_test(test_diff),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,8 +208,7 @@ static void test_text(void **state)
 		    "information)\n\n");
 	check(text, " are not on this machine: their functions are not named\n");
 	free(text);
-	text = printed(
-		leaks_text, (struct show){.all_frames = true, .paths = SHOW_WHOLE_PATHS});
+	text = printed(leaks_text, (struct show){.all_frames = true, .paths = SHOW_WHOLE_PATHS});
 	check(text, "      #1  /home/" HIDDEN "/lib/libtorch_cuda.so+0xf\n"
 		    "      #2  /home/" HIDDEN "/lib/libpython3.12.so.1.0+0xf\n"
 		    "      #3  Block.forward  /home/" HIDDEN "/model.py:42\n"

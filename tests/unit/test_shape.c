@@ -301,9 +301,8 @@ static void test_not_growing(void **state)
 		for (uint64_t seed = 0; seed < 100; seed++) {
 			n_stay += shape_of(functions[i], seed, SHAPE_GOES, true).kind ==
 				  SHAPE_GROWING;
-			n_unknown +=
-				shape_of(functions[i], seed, SHAPE_STAY_UNKNOWN, true).kind ==
-				SHAPE_GROWING;
+			n_unknown += shape_of(functions[i], seed, SHAPE_STAY_UNKNOWN, true).kind ==
+				     SHAPE_GROWING;
 		}
 	assert_int_equal(n_stay, 0);
 	print_message("not known to stay: %u of 300\n", n_unknown);

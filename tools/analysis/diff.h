@@ -17,9 +17,10 @@ struct diff_side {
 
 struct diff_row {
 	int device;
-	const char *owner;		 /* NULL not known */
-	const struct site_row *sites[2]; /* the first row of each side; NULL: none there. Not of owners
-					  */
+	const char *owner; /* NULL not known */
+	const struct site_row
+		*sites[2]; /* the first row of each side; NULL: none there. Not of owners
+			    */
 	uint64_t bytes[2];
 	uint64_t counts[2];
 };

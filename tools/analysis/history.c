@@ -25,8 +25,8 @@ static uint64_t less(uint64_t from, uint64_t part)
 static struct history_site *site_of(struct history *history, const struct model_site *site)
 {
 	while (history->n_sites <= site->index) {
-		history->sites = memory_grow(history->sites, history->n_sites,
-			&history->sites_room, sizeof(*history->sites));
+		history->sites = memory_grow(history->sites, history->n_sites, &history->sites_room,
+			sizeof(*history->sites));
 		history->sites[history->n_sites++] = (struct history_site){0};
 	}
 	return &history->sites[site->index];
@@ -47,8 +47,7 @@ static void end_run(struct history_site *site)
 	site->n_apart = 0;
 }
 
-static void note_birth(
-	const struct history *history, struct history_site *site, uint64_t time_ns)
+static void note_birth(const struct history *history, struct history_site *site, uint64_t time_ns)
 {
 	if (site->run_deaths)
 		end_run(site);
@@ -136,8 +135,8 @@ static struct history_device *device_of(struct history *history, int device)
 	for (size_t i = 0; i < history->n_devices; i++)
 		if (history->devices[i].device == device)
 			return &history->devices[i];
-	history->devices = memory_grow(history->devices, history->n_devices,
-		&history->devices_room, sizeof(*history->devices));
+	history->devices = memory_grow(history->devices, history->n_devices, &history->devices_room,
+		sizeof(*history->devices));
 	history->devices[history->n_devices] = (struct history_device){.device = device};
 	return &history->devices[history->n_devices++];
 }
@@ -177,8 +176,8 @@ static struct history_object *object_of(
 
 	memset(&key, 0, sizeof(key));
 	key.stack_id = stack_id;
-	key.device = device >= 0 && device <= MODEL_MAX_ORDINAL ? (int32_t)device
-								: MODEL_DEVICE_UNKNOWN;
+	key.device =
+		device >= 0 && device <= MODEL_MAX_ORDINAL ? (int32_t)device : MODEL_DEVICE_UNKNOWN;
 	key.cause = cause;
 	HASH_FIND(hh, history->objects, &key, sizeof(key), object);
 	if (object)

@@ -1,8 +1,8 @@
 /*
- * What became of each call site over the time of a trace, gathered in one pass: the curve of what it
- * held, what came and went and how long it lived, bursts; the curves of what allocators kept and of
- * what nobody allocated; threads that ended and calls that failed. Its size follows the number of
- * sites, not the length of the trace.
+ * What became of each call site over the time of a trace, gathered in one pass: the curve of what
+ * it held, what came and went and how long it lived, bursts; the curves of what allocators kept and
+ * of what nobody allocated; threads that ended and calls that failed. Its size follows the number
+ * of sites, not the length of the trace.
  */
 #ifndef VRAMTRACE_ANALYSIS_HISTORY_H
 #define VRAMTRACE_ANALYSIS_HISTORY_H
@@ -26,8 +26,9 @@ struct history_site {
 	uint64_t births_first_ns; /* of those since the last run */
 	uint64_t n_apart;	  /* of those: not right behind the one before */
 	uint64_t n_ends_before;	  /* of the process, at the last birth */
-	uint64_t ended_ns;	  /* when a context took the rest along; 0: it did not, or more came since */
-	uint64_t ended_address;	  /* of one that it took along */
+	uint64_t ended_ns; /* when a context took the rest along; 0: it did not, or more came since
+			    */
+	uint64_t ended_address; /* of one that it took along */
 };
 
 /* What an allocator keeps of one holding, beside blocks. */
@@ -41,7 +42,7 @@ struct history_idle {
 /* Memory of a device that nobody allocated. */
 struct history_device {
 	int device;
-	struct curve rest;		   /* all that no ledger has: measured, and unexplained */
+	struct curve rest;		  /* all that no ledger has: measured, and unexplained */
 	struct curve causes[VT_N_CAUSES]; /* of that, measured */
 };
 
@@ -95,7 +96,7 @@ struct history {
 	uint64_t n_failures;
 	struct history_capture captures[HISTORY_MAX_CAPTURES]; /* a ring, of those that failed */
 	uint64_t n_captures;
-	uint64_t capture_begin_ns; /* of the last one that began */
+	uint64_t capture_begin_ns;    /* of the last one that began */
 	struct history_thread *ended; /* threads */
 	uint32_t *lane_tids;	      /* whose lane it is, 0: nobody's yet */
 	size_t n_lanes;
@@ -120,8 +121,8 @@ bool history_capture_failed(const struct history *history, uint64_t time_ns);
 
 bool history_thread_ended(const struct history *history, uint32_t tid);
 
-/* When the first failure of the thread at or after time_ns was; UINT64_MAX: there was none, or it is
- * not kept. */
+/* When the first failure of the thread at or after time_ns was; UINT64_MAX: there was none, or it
+ * is not kept. */
 uint64_t history_next_failure(const struct history *history, uint32_t tid, uint64_t time_ns);
 
 void history_release(struct history *history);

@@ -35,7 +35,7 @@ void leak_list_take(struct leak_list *list, const struct site_list *rows)
 		const struct site_row *row = &rows->rows[i];
 
 		*leak_new(list) = (struct leak){.row = *row,
-			.verdict = row->teardown	      ? LEAK_FREED_AT_TEARDOWN
+			.verdict = row->teardown	     ? LEAK_FREED_AT_TEARDOWN
 				   : row->level == SITE_IDLE ? LEAK_CACHE
 							     : LEAK_NONE};
 	}
@@ -79,8 +79,8 @@ static void count_suppressed(
 	list->suppressions[i].bytes += bytes;
 }
 
-void leak_list_suppress(struct leak_list *list, const struct model *model,
-	const struct leak_suppressor *suppressor)
+void leak_list_suppress(
+	struct leak_list *list, const struct model *model, const struct leak_suppressor *suppressor)
 {
 	for (size_t i = 0; i < list->n_items; i++) {
 		struct leak *leak = &list->items[i];
@@ -88,8 +88,8 @@ void leak_list_suppress(struct leak_list *list, const struct model *model,
 
 		if (leak->row.level == SITE_IDLE)
 			continue;
-		leak->suppressed_by = suppressor->match(suppressor->user, model,
-			leak->row.stack_id, leak->grows, &built_in);
+		leak->suppressed_by = suppressor->match(
+			suppressor->user, model, leak->row.stack_id, leak->grows, &built_in);
 		if (leak->suppressed_by)
 			count_suppressed(list, leak->suppressed_by, built_in, leak->row.bytes);
 	}
@@ -100,8 +100,7 @@ bool leak_is_leak(const struct leak *leak)
 	if (leak->verdict == LEAK_FREED_AT_TEARDOWN || leak->suppressed_by)
 		return false;
 	return leak->grows || leak->verdict == LEAK_RETAINED_BY_FAILURE ||
-	       (leak->verdict == LEAK_NONE && !leak->in_use &&
-		       leak->row.kind != VT_KIND_SHARED);
+	       (leak->verdict == LEAK_NONE && !leak->in_use && leak->row.kind != VT_KIND_SHARED);
 }
 
 const char *leak_verdict_name(enum leak_verdict verdict)

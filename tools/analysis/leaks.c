@@ -50,8 +50,8 @@ static bool goes_on(const struct series *series, const struct shape *shape)
 }
 
 /* Whether growth that the shape has is what the program does, and not how it begins. */
-static bool is_work(const struct history *history, const struct series *series,
-	const struct shape *shape)
+static bool is_work(
+	const struct history *history, const struct series *series, const struct shape *shape)
 {
 	uint32_t first = series->columns[shape->from], last = series->columns[series->n - 1];
 	uint64_t ns = (last - first) * column_ns(&history->time);
@@ -73,8 +73,8 @@ static void take_growth(struct leak *leak, const struct curve_axis *axis,
 }
 
 /* Growth from mark to mark; the time between them is taken as always the same. */
-static bool judge_by_marks(struct leak *leak, struct history *history, struct history_site *site,
-	enum shape_stay stay)
+static bool judge_by_marks(
+	struct leak *leak, struct history *history, struct history_site *site, enum shape_stay stay)
 {
 	struct series series;
 	struct shape shape;
@@ -91,10 +91,10 @@ static bool judge_by_marks(struct leak *leak, struct history *history, struct hi
 	leak->grows = true;
 	leak->growth_bytes = shape.growth_bytes;
 	leak->bytes_per_mark = shape.bytes_per_step >> history->marks.shift;
-	leak->since_ns = history->first_mark_ns +
-			 (uint64_t)((double)ns / (double)n *
-				    (double)((uint64_t)series.columns[shape.from]
-					    << history->marks.shift));
+	leak->since_ns =
+		history->first_mark_ns +
+		(uint64_t)((double)ns / (double)n *
+			   (double)((uint64_t)series.columns[shape.from] << history->marks.shift));
 	leak->rate_bytes_per_s = leak_rate(leak->bytes_per_mark * n, ns);
 	return true;
 }
@@ -187,7 +187,8 @@ static enum leak_verdict judge(struct leak *leak, struct history *history,
 	leak->oldest_ns = live->oldest_ns;
 	if (is_most(live->failed_bytes, leak->row.bytes))
 		return LEAK_RETAINED_BY_FAILURE;
-	if (leak->n_ended_threads >= LEAK_MIN_THREADS && is_most(live->ended_bytes, leak->row.bytes))
+	if (leak->n_ended_threads >= LEAK_MIN_THREADS &&
+		is_most(live->ended_bytes, leak->row.bytes))
 		return LEAK_PER_THREAD;
 	if (verdict == LEAK_GROWING)
 		return verdict;
@@ -306,8 +307,8 @@ void leak_list_make(struct leak_list *list, const struct model *model, struct hi
 			continue;
 		}
 		leak = leak_new(list);
-		*leak = (struct leak){.row = *row,
-			.verdict = row->teardown ? LEAK_FREED_AT_TEARDOWN : LEAK_NONE};
+		*leak = (struct leak){
+			.row = *row, .verdict = row->teardown ? LEAK_FREED_AT_TEARDOWN : LEAK_NONE};
 		site = site_of_row(model, row);
 		past = site ? history_site(history, site) : NULL;
 		if (!past)

@@ -5,8 +5,8 @@
  *
  * A curve that grows is called growing when the program does the same work again and again: for
  * each allocation more that stays, LEAK_WORK others ended meanwhile, or the program's own marks
- * pass. One that only takes memory may be loading: then it must have grown for LEAK_PATIENCE_NS, and
- * up to the end.
+ * pass. One that only takes memory may be loading: then it must have grown for LEAK_PATIENCE_NS,
+ * and up to the end.
  */
 #ifndef VRAMTRACE_ANALYSIS_LEAKS_H
 #define VRAMTRACE_ANALYSIS_LEAKS_H
@@ -38,8 +38,8 @@ enum leak_verdict {
 struct leak {
 	struct site_row row;
 	enum leak_verdict verdict;
-	bool grows;   /* as LEAK_GROWING; also with the verdicts that say how */
-	bool in_use;  /* no verdict, but what is live is younger than some that was freed */
+	bool grows;  /* as LEAK_GROWING; also with the verdicts that say how */
+	bool in_use; /* no verdict, but what is live is younger than some that was freed */
 	uint64_t growth_bytes; /* since since_ns */
 	uint64_t since_ns;
 	uint64_t rate_bytes_per_s; /* 0 unless it grows */
@@ -47,11 +47,11 @@ struct leak {
 	uint64_t n_births, n_deaths;
 	uint64_t mean_lifetime_ns; /* of what was freed; 0: nothing was */
 	uint64_t longest_lifetime_ns;
-	uint64_t oldest_ns; /* when the oldest that is live came; 0 not known */
+	uint64_t oldest_ns;	/* when the oldest that is live came; 0 not known */
 	size_t n_ended_threads; /* of those whose it is */
 	uint64_t n_bursts;
-	uint64_t burst_deaths; /* of a burst, on average */
-	uint64_t address;      /* of one of it; 0 not known */
+	uint64_t burst_deaths;	   /* of a burst, on average */
+	uint64_t address;	   /* of one of it; 0 not known */
 	const char *suppressed_by; /* a pattern; NULL: none */
 };
 
@@ -74,8 +74,8 @@ struct leak_list {
 };
 
 /* A leak for each row of end, which is what site_list_add_live and _add_teardown made of model. */
-void leak_list_make(struct leak_list *list, const struct model *model,
-	struct history *history, const struct site_list *end);
+void leak_list_make(struct leak_list *list, const struct model *model, struct history *history,
+	const struct site_list *end);
 
 /* The same without verdicts, for any moment. */
 void leak_list_take(struct leak_list *list, const struct site_list *rows);

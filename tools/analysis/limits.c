@@ -8,7 +8,8 @@ void limit_sums_get(struct limit_sums *sums, const struct overview *overview)
 
 		if (leak->suppressed_by)
 			continue;
-		if (!leak->row.teardown && leak->row.level != SITE_IDLE)
+		if (!leak->row.teardown && leak->row.level != SITE_IDLE &&
+			leak->row.kind != VT_KIND_SHARED)
 			sums->live_bytes += leak->row.bytes;
 		if (leak->grows) {
 			sums->growth_bytes_per_s += leak->rate_bytes_per_s;

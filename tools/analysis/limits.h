@@ -7,7 +7,7 @@
 struct limit_sums {
 	uint64_t leak_bytes;	     /* of what is called a leak */
 	uint64_t live_bytes;	     /* of what is live at the end, and not suppressed; without what
-					allocators keep */
+					allocators keep and what is other processes' */
 	uint64_t growth_bytes_per_s; /* of all that grows and is not suppressed */
 	uint64_t n_refused;	     /* out-of-memory episodes that no retry overcame */
 	const struct leak *fastest;  /* of what grows; NULL: none does */

@@ -47,8 +47,8 @@ struct overview {
 	struct trace_facts facts;
 	struct view *views;
 	size_t n_views;
-	struct site_list end; /* live at the end, then what contexts took with them */
-	struct leak_list leaks; /* the same, with verdicts where they were asked for */
+	struct site_list end;		 /* live at the end, then what contexts took with them */
+	struct leak_list leaks;		 /* the same, with verdicts where they were asked for */
 	struct untracked_list untracked; /* likewise */
 	struct transfers transfers;
 	const struct model_failure **failures; /* most calls first */

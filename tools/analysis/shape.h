@@ -10,9 +10,10 @@
  *     thousand curves, one collection of garbage never,
  *   - it rises in the second half at least half as much as in the first: a cache that fills up
  *     does not,
- *   - and it is the same memory that stays: something that came in each quarter is still there. Where
- *     the number of allocations did not grow (one that is replaced by ever larger ones), or is not
- *     known, the curve must not have been above the envelope by more than half of the growth instead.
+ *   - and it is the same memory that stays: something that came in each quarter is still there.
+ * Where the number of allocations did not grow (one that is replaced by ever larger ones), or is
+ * not known, the curve must not have been above the envelope by more than half of the growth
+ * instead.
  */
 #ifndef VRAMTRACE_ANALYSIS_SHAPE_H
 #define VRAMTRACE_ANALYSIS_SHAPE_H

@@ -20,7 +20,8 @@ static const char *const built_in[] = {
 	"^cusparseCreate",
 };
 
-static void add(struct suppressions *suppressions, const char *pattern, size_t bytes, bool is_built_in)
+static void add(
+	struct suppressions *suppressions, const char *pattern, size_t bytes, bool is_built_in)
 {
 	struct suppression *item;
 

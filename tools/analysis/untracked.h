@@ -9,7 +9,7 @@
 
 #include "analysis/history.h"
 
-#define UNTRACKED_N_MAKERS 3u
+#define UNTRACKED_N_MAKERS  3u
 #define UNTRACKED_MIN_BYTES ((uint64_t)2 << 20) /* less is no finding */
 
 /* Where objects are made that take it. */
@@ -29,7 +29,7 @@ struct untracked_growth {
 	uint64_t cause_bytes[VT_N_CAUSES]; /* of growth_bytes, measured; [0]: the rest */
 	/* Of the whole process. */
 	uint64_t n_execs_made, n_execs_destroyed;
-	uint64_t n_modules_loaded, n_modules_unloaded; /* by calls that changed free memory */
+	uint64_t n_modules_loaded, n_modules_unloaded;	   /* by calls that changed free memory */
 	struct untracked_maker makers[UNTRACKED_N_MAKERS]; /* that took most first */
 	size_t n_makers;
 };

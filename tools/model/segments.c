@@ -110,8 +110,8 @@ static struct model_segment *take_mappings(struct model *model, struct model_all
 	while (mapping && (!first || mapping->node.key - address < bytes)) {
 		if (!mapping->segment && mapping->physical &&
 			!tree_find(&allocator->segments, mapping->node.key)) {
-			mapping->segment = segment_add(model, allocator, mapping->node.key, mapping->bytes,
-				&mapping->physical->block, time_ns);
+			mapping->segment = segment_add(model, allocator, mapping->node.key,
+				mapping->bytes, &mapping->physical->block, time_ns);
 			mapping->segment->mapped = true;
 		}
 		if (!first)
@@ -132,8 +132,8 @@ static struct model_segment *find_segment(struct model *model, struct model_allo
 	if (!block)
 		return take_mappings(model, allocator, address, bytes, time_ns);
 	if (!block->segment && !tree_find(&allocator->segments, block->node.key))
-		block->segment =
-			segment_add(model, allocator, block->node.key, block->bytes, block, time_ns);
+		block->segment = segment_add(
+			model, allocator, block->node.key, block->bytes, block, time_ns);
 	return own(block->segment, allocator);
 }
 

@@ -105,8 +105,8 @@ static size_t side_of(const struct diff_row *row)
 	return row->sites[1] ? 1 : 0;
 }
 
-static void put_site(const struct style *style, const struct diff_row *row,
-	const struct diff_shown shown[2])
+static void put_site(
+	const struct style *style, const struct diff_row *row, const struct diff_shown shown[2])
 {
 	size_t side = side_of(row);
 	struct stack_source source = report_stacks(shown[side].trace);

@@ -15,7 +15,8 @@ struct diff_shown {
 char *diff_key(void *user, const struct site_row *row);
 const char *diff_owner(void *user, const struct site_row *row);
 
-void diff_text(const struct style *style, const struct diff *diff, const struct diff_shown shown[2]);
+void diff_text(
+	const struct style *style, const struct diff *diff, const struct diff_shown shown[2]);
 void diff_json(FILE *out, const struct diff *diff, const struct diff_shown shown[2]);
 
 #endif

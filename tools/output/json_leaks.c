@@ -80,8 +80,8 @@ static void put_counts(struct json *json, const char *key, const char *made, uin
 	json_close(json, '}');
 }
 
-static void put_makers(struct json *json, const struct stack_source *source,
-	const struct untracked_growth *growth)
+static void put_makers(
+	struct json *json, const struct stack_source *source, const struct untracked_growth *growth)
 {
 	json_open(json, "made_by", '[');
 	for (size_t i = 0; i < growth->n_makers; i++) {

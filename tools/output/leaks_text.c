@@ -34,7 +34,9 @@ static void put_reason(const struct style *style, const struct leak *leak)
 		fputs("left by failures: most of it is of attempts that ended in an error", out);
 		break;
 	case LEAK_BURSTS:
-		fprintf(out, "bursts: piled up and went %s times, %s at once: reference cycles, or a collector",
+		fprintf(out,
+			"bursts: piled up and went %s times, %s at once: reference cycles, or a "
+			"collector",
 			format_count(leak->n_bursts).text, format_count(leak->burst_deaths).text);
 		break;
 	case LEAK_SATURATING:
@@ -44,7 +46,8 @@ static void put_reason(const struct style *style, const struct leak *leak)
 		fputs("one-time: it came at once, and has not grown since", out);
 		break;
 	default:
-		fputs(leak->in_use ? "in use: it comes and goes" : "no verdict: too little was seen",
+		fputs(leak->in_use ? "in use: it comes and goes"
+				   : "no verdict: too little was seen",
 			out);
 		break;
 	}
@@ -86,8 +89,9 @@ static void put_suppressions(const struct style *style, const struct leak_list *
 	for (size_t i = 0; i < list->n_suppressions; i++) {
 		const struct leak_suppression *item = &list->suppressions[i];
 
-		fprintf(style->out, "%10s  at %s %s suppressed by leak:",
-			format_bytes(item->bytes).text, format_count(item->n_sites).text,
+		fprintf(style->out,
+			"%10s  at %s %s suppressed by leak:", format_bytes(item->bytes).text,
+			format_count(item->n_sites).text,
 			line_plural(item->n_sites, "site", "sites"));
 		format_put_text(style->out, (struct vt_text){item->pattern, strlen(item->pattern)});
 		fprintf(style->out, "%s\n", item->built_in ? " (built in)" : "");
@@ -131,8 +135,7 @@ static void put_causes(const struct style *style, const struct untracked_growth 
 /* The end of a line about it. */
 static void put_untracked(const struct style *style, const struct untracked_growth *growth)
 {
-	fprintf(style->out,
-		"%s: memory that nobody allocated grows %s: +%s since %s",
+	fprintf(style->out, "%s: memory that nobody allocated grows %s: +%s since %s",
 		report_device_name(growth->device).text, leaks_rate(growth->rate_bytes_per_s).text,
 		format_bytes(growth->growth_bytes).text, format_moment(growth->since_ns).text);
 	put_causes(style, growth);
@@ -236,8 +239,7 @@ void leaks_put_section(const struct style *style, const struct report_trace *tra
 
 		if (leak->suppressed_by)
 			continue;
-		if (leak->grows ? n_growing++ < N_GROWING
-				: is_odd(leak) && n_others++ < N_OTHERS)
+		if (leak->grows ? n_growing++ < N_GROWING : is_odd(leak) && n_others++ < N_OTHERS)
 			put_line(style, &source, leak, &heading);
 	}
 	if (n_growing > N_GROWING) {
@@ -267,7 +269,8 @@ void leaks_sanitizer(FILE *out, const struct report_trace *trace)
 			continue;
 		fprintf(out, "========= Leaked %s bytes at 0x%llx\n",
 			format_count(leak->row.bytes).text, (unsigned long long)leak->address);
-		fputs("=========     Saved host backtrace up to driver entry point at allocation time\n",
+		fputs("=========     Saved host backtrace up to driver entry point at allocation "
+		      "time\n",
 			out);
 		stack_put_host_frames(out, &source, leak->row.stack_id);
 		fputs("=========\n", out);

@@ -274,8 +274,8 @@ void stack_put_key(FILE *out, const struct stack_source *source, uint64_t stack_
 		const struct symbol_frame *frame = stack->calls[i].frame;
 
 		if (frame->function && frame->line)
-			fprintf(out, "%s %s:%u\n", frame->function,
-				frame->file ? frame->file : "", frame->line);
+			fprintf(out, "%s %s:%u\n", frame->function, frame->file ? frame->file : "",
+				frame->line);
 		else if (frame->module_name)
 			fprintf(out, "%s+%" PRIx64 "\n", frame->module_name, frame->offset);
 		else

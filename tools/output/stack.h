@@ -39,8 +39,8 @@ size_t stack_count_static_runtimes(const struct stack_source *source);
 void stack_put(const struct style *style, const struct stack_source *source, uint64_t stack_id,
 	unsigned int indent);
 
-/* Prints a text that is equal for the same stack of another run: names and lines where they are known,
- * else modules and offsets. */
+/* Prints a text that is equal for the same stack of another run: names and lines where they are
+ * known, else modules and offsets. */
 void stack_put_key(FILE *out, const struct stack_source *source, uint64_t stack_id);
 
 /* Prints the native frames as compute-sanitizer does, one a line. */
