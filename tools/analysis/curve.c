@@ -102,7 +102,7 @@ void curve_note_birth(struct curve *curve)
 void curve_note_death(struct curve *curve, struct curve_axis *axis, uint64_t x)
 {
 	uint32_t column = curve_axis_column(axis, x);
-	size_t low = 0, high = curve->n_points;
+	size_t low = 0, high;
 
 	fold(curve, axis);
 	high = curve->n_points;
