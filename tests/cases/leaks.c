@@ -100,6 +100,19 @@ static void plain(void)
 	}
 }
 
+/* The same, and the program says where it is. */
+static void marked(void)
+{
+	char name[32];
+
+	while (goes_on()) {
+		snprintf(name, sizeof(name), "step %u", n_steps);
+		vt_mark(name);
+		init_chunk();
+		compute();
+	}
+}
+
 /* B1, B9, B13: taken at first use, and kept for good. */
 NOINLINE static void first_use(void)
 {
@@ -387,6 +400,7 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} cases[] = {
 		{"plain", plain},
+		{"marked", marked},
 		{"one_time", one_time},
 		{"unload", unload},
 		{"unload_all", unload_all},

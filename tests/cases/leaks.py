@@ -12,7 +12,7 @@ import sys
 BUILD = os.environ["BUILD_DIR"]
 VRAMTRACE = f"{BUILD}/vramtrace"
 KIB, MIB = 1 << 10, 1 << 20
-CASES = ("plain one_time unload unload_all saturating bursts graphs_kept graphs modules threads few_threads failures "
+CASES = ("plain marked one_time unload unload_all saturating bursts graphs_kept graphs modules threads few_threads failures "
          "teardown high_water leak_in_pool shared other_stream loading").split()
 
 if os.environ["MODE"] == "tsan":
@@ -85,6 +85,12 @@ def plain():
     text = ask("report", "plain.vt")
     assert re.search(r"^LEAKS +! growing .*/min: .* init_chunk", text, re.M), text
     assert "LEAKS" not in ask("report", "one_time.vt")
+
+
+def marked():
+    case = Case("marked")
+    case.is_leak("init_chunk", "growing", 256 * KIB)
+    assert (case.leaks[0]["bytes_per_mark"], case.leaks[0]["mark"]) == (256 * KIB, "step *"), case.leaks[0]
 
 
 def one_time():
@@ -234,7 +240,7 @@ def as_sanitizer():
 
 def main():
     failed = 0
-    for case in (plain, one_time, unload, saturating, bursts, untracked, threads, failures, others, blocks, suppressions,
+    for case in (plain, marked, one_time, unload, saturating, bursts, untracked, threads, failures, others, blocks, suppressions,
                  limits, differences, as_sanitizer):
         try:
             case()

@@ -307,6 +307,11 @@ static void test_teardown(void **state)
 	told_end(&told);
 }
 
+static void say_mark(struct told *told, const char *name)
+{
+	tell(told, (struct vt_record){.kind = VT_REC_mark, .mark = {.name = {name, strlen(name)}}});
+}
+
 /* Few steps, and each long: marks tell what time alone does not. */
 static void test_marks(void **state)
 {
@@ -315,7 +320,12 @@ static void test_marks(void **state)
 
 	(void)state;
 	for (unsigned int step = 0; step < 200; step++) {
-		history_mark(&told.watch.history, told.story.model, told.story.now);
+		char name[32];
+
+		snprintf(name, sizeof(name), "step %u", step);
+		if (step == 0)
+			say_mark(&told, "model loaded");
+		say_mark(&told, name);
 		take_new(&told, 3 * MIB, LEAK);
 		/* The pace changes: by time alone the growth slows down. */
 		told.story.now += (step < 100 ? 10 : 100) * MS;
@@ -325,7 +335,41 @@ static void test_marks(void **state)
 	judged = leaks_of(&told);
 	assert_int_equal(leak_of(&judged, LEAK)->verdict, LEAK_GROWING);
 	assert_int_equal(leak_of(&judged, LEAK)->bytes_per_mark, 3 * MIB);
+	assert_string_equal(leak_of(&judged, LEAK)->mark, "step *");
 	assert_int_not_equal(leak_of(&judged, OTHER)->verdict, LEAK_GROWING);
+	judged_end(&judged);
+	told_end(&told);
+}
+
+static void say_phase(struct told *told, uint64_t action, const char *name)
+{
+	tell(told, (struct vt_record){.kind = VT_REC_phase,
+			   .phase = {.action = action,
+				   .told = VT_TOLD_API,
+				   .name = {name, strlen(name)}}});
+}
+
+/* Without marks the outermost phases are steps. */
+static void test_phases(void **state)
+{
+	struct told told = service_begin();
+	struct judged judged;
+
+	(void)state;
+	for (unsigned int step = 0; step < 100; step++) {
+		say_phase(&told, VT_PHASE_BEGIN, "request");
+		take_new(&told, MIB, LEAK);
+		for (unsigned int layer = 0; layer < 5; layer++) {
+			say_phase(&told, VT_PHASE_BEGIN, "layer");
+			told.story.now += MS;
+			say_phase(&told, VT_PHASE_END, "layer");
+		}
+		say_phase(&told, VT_PHASE_END, "request");
+	}
+	judged = leaks_of(&told);
+	assert_int_equal(leak_of(&judged, LEAK)->verdict, LEAK_GROWING);
+	assert_int_equal(leak_of(&judged, LEAK)->bytes_per_mark, MIB);
+	assert_string_equal(leak_of(&judged, LEAK)->mark, "request");
 	judged_end(&judged);
 	told_end(&told);
 }
@@ -407,6 +451,7 @@ int main(void)
 		cmocka_unit_test(test_failed_capture),
 		cmocka_unit_test(test_teardown),
 		cmocka_unit_test(test_marks),
+		cmocka_unit_test(test_phases),
 		cmocka_unit_test(test_untracked),
 	};
 

@@ -286,6 +286,72 @@ bool history_thread_ended(const struct history *history, uint32_t tid)
 	return thread;
 }
 
+/* The program says that a step of its work begins. */
+static void note_mark(struct history *history, const struct model *model, uint64_t time_ns)
+{
+	if (!history->n_marks++) {
+		/* From here on what was there before counts, too. */
+		for (const struct model_site *site = model->sites; site; site = site->hh.next) {
+			if (site->n_live <= site->n_segments)
+				continue;
+			curve_note(&site_of(history, site)->by_mark, &history->marks, 1,
+				less(site->live_bytes, site->segment_bytes),
+				site->n_live - site->n_segments);
+		}
+		history->first_mark_ns = time_ns;
+	}
+	history->last_mark_ns = time_ns;
+	curve_axis_note(&history->marks, history->n_marks, 0);
+}
+
+/* The name that the record says once more: of a mark, or of a phase that is inside no other one of
+ * its thread; else NULL. */
+static const struct model_phase *name_of(const struct model *model, const struct vt_record *record)
+{
+	const struct model_phases *phases = &model->phases;
+	const struct model_open_phase *newest = phases->open + phases->n_open - 1;
+	const struct model_phase *mark;
+
+	if (record->kind == VT_REC_mark) {
+		for (mark = phases->marks; mark; mark = mark->hh.next)
+			if (mark->last_ns == record->time_ns)
+				return mark;
+		return NULL;
+	}
+	if (record->phase.action != VT_PHASE_BEGIN || !phases->n_open)
+		return NULL;
+	for (size_t i = 0; i + 1 < phases->n_open; i++)
+		if (phases->open[i].thread_id == newest->thread_id)
+			return NULL;
+	return newest->phase;
+}
+
+/* Steps are what is marked most often, or without marks the phase that begins most often. */
+static bool is_better(const struct history *history, const struct model_phase *name, bool is_mark)
+{
+	if (!history->step || is_mark != history->step_is_mark)
+		return !history->step || is_mark;
+	return name->n > 2 * history->step->n;
+}
+
+static void note_step(
+	struct history *history, const struct model *model, const struct vt_record *record)
+{
+	const struct model_phase *name = name_of(model, record);
+	bool is_mark = record->kind == VT_REC_mark;
+
+	if (name && name != history->step && is_better(history, name, is_mark)) {
+		for (size_t i = 0; i < history->n_sites; i++)
+			curve_release(&history->sites[i].by_mark);
+		history->marks = (struct curve_axis){.unit = 1};
+		history->n_marks = 0;
+		history->step = name;
+		history->step_is_mark = is_mark;
+	}
+	if (name && name == history->step)
+		note_mark(history, model, record->time_ns);
+}
+
 /* Records of one sort that concern one part of a history. */
 static void note_record(
 	struct history *history, const struct model *model, const struct vt_record *record)
@@ -315,6 +381,10 @@ static void note_record(
 		break;
 	case VT_REC_memory:
 		note_sample(history, model, &record->memory);
+		break;
+	case VT_REC_mark:
+	case VT_REC_phase:
+		note_step(history, model, record);
 		break;
 	case VT_REC_untracked:
 		note_untracked(history, &record->untracked);
@@ -353,24 +423,6 @@ void history_observe(
 		curve_axis_note(&history->marks, history->n_marks, n_ends);
 	history->last_event_ns = record->time_ns;
 	note_record(history, model, record);
-}
-
-void history_mark(struct history *history, const struct model *model, uint64_t time_ns)
-{
-	begin(history, time_ns);
-	if (!history->n_marks++) {
-		/* From here on what was there before counts, too. */
-		for (const struct model_site *site = model->sites; site; site = site->hh.next) {
-			if (site->n_live <= site->n_segments)
-				continue;
-			curve_note(&site_of(history, site)->by_mark, &history->marks, 1,
-				less(site->live_bytes, site->segment_bytes),
-				site->n_live - site->n_segments);
-		}
-		history->first_mark_ns = time_ns;
-	}
-	history->last_mark_ns = time_ns;
-	curve_axis_note(&history->marks, history->n_marks, 0);
 }
 
 struct history_site *history_site(const struct history *history, const struct model_site *site)

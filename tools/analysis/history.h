@@ -83,6 +83,8 @@ struct history {
 	struct curve_axis time, marks;
 	uint64_t n_marks;
 	uint64_t first_mark_ns, last_mark_ns;
+	const struct model_phase *step; /* the marks that count, or phases; of the pass's model */
+	bool step_is_mark;
 	struct history_site *sites; /* by the model's index */
 	size_t n_sites, sites_room;
 	struct history_idle *idle;
@@ -107,9 +109,6 @@ struct history {
 /* Takes in the next record of a pass; model is as it is after that record. */
 void history_observe(
 	struct history *history, const struct model *model, const struct vt_record *record);
-
-/* The program says that a step of its work is done. */
-void history_mark(struct history *history, const struct model *model, uint64_t time_ns);
 
 /* The site's history, or NULL. Borrowed. */
 struct history_site *history_site(const struct history *history, const struct model_site *site);

@@ -90,6 +90,7 @@ static bool judge_by_marks(
 	n = history->n_marks - 1;
 	leak->grows = true;
 	leak->growth_bytes = shape.growth_bytes;
+	leak->mark = history->step->name;
 	leak->bytes_per_mark = shape.bytes_per_step >> history->marks.shift;
 	leak->since_ns =
 		history->first_mark_ns +

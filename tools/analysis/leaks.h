@@ -44,6 +44,8 @@ struct leak {
 	uint64_t since_ns;
 	uint64_t rate_bytes_per_s; /* 0 unless it grows */
 	uint64_t bytes_per_mark;   /* 0 unless judged by marks */
+	const char *
+		mark; /* whose: a name with numbers as "*", valid as long as the model; else NULL */
 	uint64_t n_births, n_deaths;
 	uint64_t mean_lifetime_ns; /* of what was freed; 0: nothing was */
 	uint64_t longest_lifetime_ns;

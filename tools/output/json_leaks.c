@@ -13,6 +13,7 @@ static void put_growth(struct json *json, const struct leak *leak)
 	json_number_or_null(json, "growth_bytes", leak->grows, leak->growth_bytes);
 	json_number_or_null(json, "growth_since_ns", leak->grows, leak->since_ns);
 	json_number_or_null(json, "bytes_per_mark", leak->bytes_per_mark, leak->bytes_per_mark);
+	json_string(json, "mark", leak->mark);
 }
 
 /* What is known of the lives of what a site allocated. */

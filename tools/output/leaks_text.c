@@ -58,8 +58,9 @@ static void put_growth(const struct style *style, const struct leak *leak)
 	fprintf(style->out, "growing %s: +%s since %s", leaks_rate(leak->rate_bytes_per_s).text,
 		format_bytes(leak->growth_bytes).text, format_moment(leak->since_ns).text);
 	if (leak->bytes_per_mark)
-		fprintf(style->out, ", %s from mark to mark",
-			format_bytes(leak->bytes_per_mark).text);
+		fprintf(style->out, ", %s for each ", format_bytes(leak->bytes_per_mark).text);
+	if (leak->bytes_per_mark)
+		format_put_text(style->out, (struct vt_text){leak->mark, strlen(leak->mark)});
 }
 
 static void put_verdict(const struct style *style, const struct leak *leak)
