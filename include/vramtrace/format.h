@@ -269,7 +269,7 @@ enum vt_record_kind {
 #define FIELD(type, name, doc)
 #define END_RECORD(name)
 #include "vramtrace/records.def"
-	VT_N_RECORDS = 64
+	VT_N_RECORDS = 128
 };
 
 #define VT_CTYPE_TIME	uint64_t

@@ -7,6 +7,7 @@
 #include "record/events_internal.h"
 #include "record/pause.h"
 #include "record/session.h"
+#include "trace/near.h"
 #include "trace/writer.h"
 
 /* The sums are written whole now and then: a reader finds out where reports are missing. */
@@ -134,7 +135,7 @@ void event_block_alloc(const struct event_allocator *allocator, uint64_t address
 	jumps = jumps_of(&moment, allocator, (int64_t)bytes, totals);
 	record.allocated_jump = jumps.allocated;
 	record.reserved_jump = jumps.reserved;
-	vt_put_block_alloc(moment.lane, &record);
+	vt_near_put_alloc(moment.lane, &record);
 }
 
 void event_block_free(const struct event_allocator *allocator, uint64_t address, uint64_t bytes,
@@ -155,7 +156,7 @@ void event_block_free(const struct event_allocator *allocator, uint64_t address,
 		.allocated_jump = jumps.allocated,
 		.reserved_jump = jumps.reserved,
 	};
-	vt_put_block_free(moment.lane, &record);
+	vt_near_put_free(moment.lane, &record);
 }
 
 void event_block_failure(

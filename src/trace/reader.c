@@ -1,6 +1,5 @@
 #include "trace/reader.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,39 +9,10 @@
 #include <unistd.h>
 
 #include "trace/codec.h"
+#include "trace/decode.h"
 #include "trace/schema.h"
 
-#define MAX_FIELDS 32u
-#define MAX_LIST   8192u
-#define MAX_LISTS  2u  /* in one record */
 #define N_LISTED   64u /* chunks whose headers are looked at together */
-
-struct cursor;
-
-/* How the file describes one kind of record. */
-struct layout {
-	const struct vt_schema *schema; /* NULL: a kind this version does not know */
-	const uint8_t *(*decode)(struct cursor *, const uint8_t *); /* NULL: field by field */
-	size_t record_bytes; /* of struct vt_record that it fills, from the start */
-	size_t missing_from; /* where the fields begin that the file does not have */
-	uint8_t n_fields;    /* 0: not in the file's schema */
-	uint8_t types[MAX_FIELDS];
-};
-
-/* One chunk being read, one record ahead. */
-struct cursor {
-	const uint8_t *at;
-	const uint8_t *end;
-	struct vt_delta delta;
-	struct vt_record ahead;
-	bool cut; /* the file ends before the chunk does */
-	/* The lists of `ahead`, in order. */
-	struct {
-		uint64_t *items;
-		size_t size;
-	} lists[MAX_LISTS];
-	size_t n_lists;
-};
 
 /* A chunk of the file, in the order of the time it begins. */
 struct chunk_entry {
@@ -54,14 +24,14 @@ struct vt_reader {
 	const uint8_t *data;
 	uint64_t bytes;
 	struct vt_file_header header;
-	struct layout layouts[VT_N_RECORDS];
+	struct decode_layout layouts[VT_N_RECORDS];
 	struct chunk_entry *chunks;
 	size_t n_chunks;
 	size_t next_chunk; /* first one that has no cursor yet */
-	struct cursor **heap;
+	struct decode_cursor **heap;
 	size_t n_heap;
 	size_t heap_size;
-	struct cursor *given; /* cursor of the record last handed out */
+	struct decode_cursor *given; /* cursor of the record last handed out */
 	struct vt_damage damage;
 	uint64_t position;
 };
@@ -113,98 +83,11 @@ static int check_header(struct vt_reader *reader)
 	return 0;
 }
 
-/* A number of which at least VT_NUMBER_MAX bytes are there. */
-static inline bool decode_near(const uint8_t **p, uint64_t *value)
-{
-	const uint64_t more = 0x8080808080808080u;
-	uint64_t word, ends;
-	unsigned int bits;
-
-	if (!(**p & 0x80)) {
-		*value = *(*p)++;
-		return true;
-	}
-	memcpy(&word, *p, sizeof(word));
-	word = le64toh(word);
-	ends = ~word & more;
-	if (!ends)
-		return vt_decode_number(p, *p + VT_NUMBER_MAX, value);
-	bits = (unsigned int)__builtin_ctzll(ends) + 1;
-	*p += bits / 8;
-	/* Seven bits of each byte move together: by twos, by fours, by eights. */
-	word &= UINT64_MAX >> (64 - bits) & ~more;
-	word = (word & 0x007f007f007f007fu) | (word & 0x7f007f007f007f00u) >> 1;
-	word = (word & 0x00003fff00003fffu) | (word & 0x3fff00003fff0000u) >> 2;
-	*value = (word & 0x0fffffffu) | (word & 0x0fffffff00000000u) >> 4;
-	return true;
-}
-
-#define DECODE_TIME   delta.time_ns += (uint64_t)vt_unzigzag(value), delta.time_ns
-#define DECODE_NUMBER value
-#define DECODE_SIGNED vt_unzigzag(value)
-#define DECODE_ADDR   delta.address += (uint64_t)vt_unzigzag(value), delta.address
-
-/*
- * decode_<record>(cursor, p): what decode_ahead does, for records of numbers whose fields in the
- * file are those of this version. Returns the end of the record; NULL, with nothing changed but
- * the fields, where it might end behind the chunk or holds something else than numbers.
- */
-#define DECODE_FIELD_TEXT(name) return NULL;
-#define DECODE_FIELD_LIST(name) return NULL;
-#define DECODE_FIELD(type, name)                                                                   \
-	if (!decode_near(&p, &value))                                                              \
-		return NULL;                                                                       \
-	out->name = (DECODE_##type);
-#define DECODE_FIELD_TIME(name)	  DECODE_FIELD(TIME, name)
-#define DECODE_FIELD_NUMBER(name) DECODE_FIELD(NUMBER, name)
-#define DECODE_FIELD_SIGNED(name) DECODE_FIELD(SIGNED, name)
-#define DECODE_FIELD_ADDR(name)	  DECODE_FIELD(ADDR, name)
-
-#define RECORD(number, rec, doc)                                                                   \
-	static const uint8_t *decode_##rec(struct cursor *cursor, const uint8_t *p)                \
-	{                                                                                          \
-		struct vt_rec_##rec *out = &cursor->ahead.rec;                                     \
-		struct vt_delta delta = cursor->delta;                                             \
-		uint64_t value;                                                                    \
-		if ((size_t)(cursor->end - p) < sizeof(*out) / sizeof(value) * VT_NUMBER_MAX)      \
-			return NULL;
-#define FIELD(type, name, doc) DECODE_FIELD_##type(name)
-#define END_RECORD(rec)                                                                            \
-	cursor->delta = delta;                                                                     \
-	return p;                                                                                  \
-	}
-#include "vramtrace/records.def"
-
-static __typeof__(decode_process) *const decoders[VT_N_RECORDS] = {
-#define RECORD(number, rec, doc) [number] = decode_##rec,
-#define FIELD(type, name, doc)
-#define END_RECORD(rec)
-#include "vramtrace/records.def"
-};
-
-/* What of struct vt_record a kind fills: a copy of so much is a copy of the record. */
-static void measure_layout(struct layout *layout)
-{
-	const struct vt_schema *schema = layout->schema;
-	const struct vt_field *last = schema ? &schema->fields[schema->n_fields - 1] : NULL;
-	size_t bytes;
-
-	if (!last)
-		return;
-	bytes = last->type == VT_FIELD_TEXT   ? sizeof(struct vt_text)
-		: last->type == VT_FIELD_LIST ? sizeof(struct vt_list)
-					      : sizeof(uint64_t);
-	layout->record_bytes = VT_RECORD_BASE + last->offset + bytes;
-	layout->missing_from = layout->n_fields < schema->n_fields
-				       ? VT_RECORD_BASE + schema->fields[layout->n_fields].offset
-				       : layout->record_bytes;
-}
-
 /* One line of the schema text: "number name T:field ...". False when it is not one. */
 static bool parse_layout(struct vt_reader *reader, const char *line, const char *end)
 {
 	unsigned long number = 0;
-	struct layout *layout;
+	struct decode_layout *layout;
 	const char *p = line;
 
 	while (p < end && *p >= '0' && *p <= '9' && number < VT_N_RECORDS)
@@ -212,11 +95,10 @@ static bool parse_layout(struct vt_reader *reader, const char *line, const char 
 	if (p == line || number >= VT_N_RECORDS)
 		return false;
 	layout = &reader->layouts[number];
-	layout->schema = vt_schema_get((unsigned int)number);
 	for (; p + 1 < end; p++) {
 		if (p[1] != ':' || p[-1] != ' ')
 			continue;
-		if (!strchr("TNSAXL", *p) || layout->n_fields == MAX_FIELDS)
+		if (!strchr("TNSAXL", *p) || layout->n_fields == DECODE_MAX_FIELDS)
 			return false;
 		/* A field this version knows under another type is damage. */
 		if (layout->schema && layout->n_fields < layout->schema->n_fields &&
@@ -224,10 +106,7 @@ static bool parse_layout(struct vt_reader *reader, const char *line, const char 
 			return false;
 		layout->types[layout->n_fields++] = (uint8_t)*p;
 	}
-	measure_layout(layout);
-	if (layout->schema && layout->n_fields == layout->schema->n_fields)
-		layout->decode = decoders[number];
-	return layout->n_fields > 0;
+	return decode_layout_end(layout, (unsigned int)number);
 }
 
 static int parse_schema(struct vt_reader *reader)
@@ -235,6 +114,11 @@ static int parse_schema(struct vt_reader *reader)
 	const char *p = (const char *)reader->data + sizeof(struct vt_file_header);
 	const char *end = p + reader->header.schema_bytes;
 
+	/* Also of kinds that the file does not have but that some of its records stand for. */
+	for (unsigned int kind = 0; kind < VT_N_RECORDS; kind++) {
+		reader->layouts[kind].schema = vt_schema_get(kind);
+		decode_layout_end(&reader->layouts[kind], kind);
+	}
 	while (p < end) {
 		const char *newline = memchr(p, '\n', (size_t)(end - p));
 
@@ -345,18 +229,11 @@ int vt_reader_open_fd(struct vt_reader **out, int fd)
 	return 0;
 }
 
-static void cursor_free(struct cursor *cursor)
-{
-	for (size_t i = 0; cursor && i < MAX_LISTS; i++)
-		free(cursor->lists[i].items);
-	free(cursor);
-}
-
 static void drop_cursors(struct vt_reader *reader)
 {
 	for (size_t i = 0; i < reader->n_heap; i++)
-		cursor_free(reader->heap[i]);
-	cursor_free(reader->given);
+		decode_cursor_free(reader->heap[i]);
+	decode_cursor_free(reader->given);
 	reader->n_heap = 0;
 	reader->given = NULL;
 }
@@ -404,125 +281,6 @@ int vt_reader_rewind(struct vt_reader *reader)
 	return 0;
 }
 
-static bool decode_list(struct cursor *cursor, const uint8_t **p, struct vt_list *out)
-{
-	/* Those of a newer format that are stepped over need no place of their own. */
-	size_t which = cursor->n_lists < MAX_LISTS ? cursor->n_lists++ : MAX_LISTS - 1;
-	uint64_t n, last = 0, difference, *items;
-
-	if (!vt_decode_number(p, cursor->end, &n) || n > MAX_LIST)
-		return false;
-	if (n > cursor->lists[which].size) {
-		items = realloc(cursor->lists[which].items, n * sizeof(*items));
-		if (!items)
-			return false;
-		cursor->lists[which].items = items;
-		cursor->lists[which].size = n;
-	}
-	items = cursor->lists[which].items;
-	for (uint64_t i = 0; i < n; i++) {
-		if (!vt_decode_number(p, cursor->end, &difference))
-			return false;
-		last += (uint64_t)vt_unzigzag(difference);
-		items[i] = last;
-	}
-	*out = (struct vt_list){items, n};
-	return true;
-}
-
-/* Decodes one field to out, or steps over it when out is NULL. */
-static bool decode_field(struct cursor *cursor, const uint8_t **p, uint8_t type, void *out)
-{
-	struct vt_text text;
-	struct vt_list list;
-	uint64_t value;
-
-	if (type == VT_FIELD_LIST) {
-		if (!decode_list(cursor, p, &list))
-			return false;
-		if (out)
-			memcpy(out, &list, sizeof(list));
-		return true;
-	}
-	if (!vt_decode_number(p, cursor->end, &value))
-		return false;
-	switch (type) {
-	case VT_FIELD_TIME:
-		value = cursor->delta.time_ns += (uint64_t)vt_unzigzag(value);
-		break;
-	case VT_FIELD_ADDR:
-		value = cursor->delta.address += (uint64_t)vt_unzigzag(value);
-		break;
-	case VT_FIELD_SIGNED:
-		value = (uint64_t)vt_unzigzag(value);
-		break;
-	case VT_FIELD_TEXT:
-		if (value > (uint64_t)(cursor->end - *p))
-			return false;
-		text = (struct vt_text){(const char *)*p, value};
-		*p += value;
-		if (out)
-			memcpy(out, &text, sizeof(text));
-		return true;
-	default:
-		break;
-	}
-	if (out)
-		memcpy(out, &value, sizeof(value));
-	return true;
-}
-
-/* Decodes the fields of a record field by field. Returns the end of the record, or NULL. */
-static const uint8_t *decode_fields(
-	struct cursor *cursor, const struct layout *layout, const uint8_t *p)
-{
-	uint8_t *record = (uint8_t *)&cursor->ahead;
-
-	/* What is missing is 0. */
-	memset(record + layout->missing_from, 0, layout->record_bytes - layout->missing_from);
-	cursor->n_lists = 0;
-	for (size_t i = 0; i < layout->n_fields; i++) {
-		bool known = layout->schema && i < layout->schema->n_fields;
-		void *out =
-			known ? record + VT_RECORD_BASE + layout->schema->fields[i].offset : NULL;
-
-		if (!decode_field(cursor, &p, layout->types[i], out))
-			return NULL;
-	}
-	return p;
-}
-
-/* Decodes the next known record of the chunk into cursor->ahead. 1: done, 0: end of the chunk, -1:
- * nonsense. */
-static int decode_ahead(struct vt_reader *reader, struct cursor *cursor)
-{
-	struct vt_record *record = &cursor->ahead;
-
-	while (cursor->at < cursor->end) {
-		const uint8_t *at = cursor->at + 1, *p = NULL;
-		uint8_t kind = *cursor->at;
-		const struct layout *layout = kind < VT_N_RECORDS ? &reader->layouts[kind] : NULL;
-
-		if (!layout || !layout->n_fields)
-			return -1;
-		if (layout->decode)
-			p = layout->decode(cursor, at);
-		if (!p)
-			p = decode_fields(cursor, layout, at);
-		if (!p)
-			return -1;
-		cursor->at = p;
-		record->time_ns = cursor->delta.time_ns;
-		record->kind = kind;
-		if (kind == VT_REC_thread)
-			record->tid = (uint32_t)record->thread.tid;
-		if (layout->schema)
-			return 1;
-		reader->damage.n_unknown++;
-	}
-	return 0;
-}
-
 /* Records that take memory away sort before those that add some: the address may be the same. */
 static bool takes_away(const struct vt_record *record)
 {
@@ -530,7 +288,7 @@ static bool takes_away(const struct vt_record *record)
 	       record->kind == VT_REC_handle_release || record->kind == VT_REC_unreserve;
 }
 
-static bool before(const struct cursor *a, const struct cursor *b)
+static bool before(const struct decode_cursor *a, const struct decode_cursor *b)
 {
 	if (a->ahead.time_ns != b->ahead.time_ns)
 		return a->ahead.time_ns < b->ahead.time_ns;
@@ -539,13 +297,13 @@ static bool before(const struct cursor *a, const struct cursor *b)
 	return a->ahead.chunk < b->ahead.chunk;
 }
 
-static int heap_push(struct vt_reader *reader, struct cursor *cursor)
+static int heap_push(struct vt_reader *reader, struct decode_cursor *cursor)
 {
 	size_t i = reader->n_heap;
 
 	if (i == reader->heap_size) {
 		size_t size = i ? 2 * i : 16;
-		struct cursor **bigger = realloc(reader->heap, size * sizeof(*bigger));
+		struct decode_cursor **bigger = realloc(reader->heap, size * sizeof(*bigger));
 
 		if (!bigger)
 			return VT_E_NO_MEMORY;
@@ -559,10 +317,10 @@ static int heap_push(struct vt_reader *reader, struct cursor *cursor)
 	return 0;
 }
 
-static struct cursor *heap_pop(struct vt_reader *reader)
+static struct decode_cursor *heap_pop(struct vt_reader *reader)
 {
-	struct cursor *first = reader->heap[0];
-	struct cursor *last = reader->heap[--reader->n_heap];
+	struct decode_cursor *first = reader->heap[0];
+	struct decode_cursor *last = reader->heap[--reader->n_heap];
 	size_t i = 0;
 
 	for (;;) {
@@ -581,26 +339,26 @@ static struct cursor *heap_pop(struct vt_reader *reader)
 }
 
 /* Moves the cursor on. 1: it has a record ahead, 0: its chunk is done and it is gone. */
-static int advance(struct vt_reader *reader, struct cursor *cursor)
+static int advance(struct vt_reader *reader, struct decode_cursor *cursor)
 {
-	int found = decode_ahead(reader, cursor);
+	int found = decode_next(cursor, reader->layouts, &reader->damage.n_unknown);
 
 	if (found == 1)
 		return 1;
 	if (found < 0 || cursor->cut)
 		reader->damage.n_chunks_cut++;
 	let_go(reader, cursor->ahead.chunk, 1);
-	cursor_free(cursor);
+	decode_cursor_free(cursor);
 	return 0;
 }
 
 /* Takes a cursor with a record ahead into the heap, or frees it. */
-static int enter(struct vt_reader *reader, struct cursor *cursor)
+static int enter(struct vt_reader *reader, struct decode_cursor *cursor)
 {
 	int error = heap_push(reader, cursor);
 
 	if (error)
-		cursor_free(cursor);
+		decode_cursor_free(cursor);
 	return error;
 }
 
@@ -613,7 +371,7 @@ static int open_chunk(struct vt_reader *reader, uint32_t index)
 	uint32_t sealed = atomic_load_explicit(&chunk->sealed, memory_order_acquire);
 	uint32_t used = atomic_load_explicit(&chunk->used, memory_order_acquire);
 	uint64_t left = (uint64_t)(reader->data + reader->bytes - start);
-	struct cursor *cursor;
+	struct decode_cursor *cursor;
 
 	reader->position += reader->header.chunk_bytes;
 	if (chunk->magic != VT_CHUNK_MAGIC || used > reader->header.chunk_bytes - sizeof(*chunk)) {
@@ -638,16 +396,16 @@ static int open_chunk(struct vt_reader *reader, uint32_t index)
 }
 
 /* Whether a chunk begins by the time of the record that cursor has ahead. */
-static bool chunk_is_due(const struct vt_reader *reader, const struct cursor *cursor)
+static bool chunk_is_due(const struct vt_reader *reader, const struct decode_cursor *cursor)
 {
 	return reader->next_chunk < reader->n_chunks &&
 	       reader->chunks[reader->next_chunk].base_time_ns <= cursor->ahead.time_ns;
 }
 
 /* The cursor of the next record; *error when there is none. Mostly it is the one of the last. */
-static struct cursor *next_cursor(struct vt_reader *reader, int *error)
+static struct decode_cursor *next_cursor(struct vt_reader *reader, int *error)
 {
-	struct cursor *given = reader->given;
+	struct decode_cursor *given = reader->given;
 
 	*error = 0;
 	reader->given = NULL;

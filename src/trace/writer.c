@@ -265,6 +265,7 @@ static int next_chunk(struct vt_lane *lane)
 	chunk->magic = VT_CHUNK_MAGIC;
 	lane->chunk = chunk;
 	lane->chunk_offset = offset;
+	lane->n_chunks++;
 	lane->at = (uint8_t *)(chunk + 1);
 	lane->end = (uint8_t *)chunk + VT_CHUNK_BYTES;
 	lane->delta.address = 0;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/near.h"
 #include "trace/writer.h"
 
 #define N_OPS	    240u /* of a step forward, and as many backward */
@@ -110,7 +111,7 @@ static uint64_t take(unsigned int thread, unsigned int op, unsigned int stack)
 
 	pass_time();
 	record.time_ns = now_ns;
-	vt_put_block_alloc(lanes[thread], &record);
+	vt_near_put_alloc(lanes[thread], &record);
 	n_written++;
 	return record.address;
 }
@@ -126,7 +127,7 @@ static void give(unsigned int thread, unsigned int op, uint64_t address)
 
 	pass_time();
 	record.time_ns = now_ns;
-	vt_put_block_free(lanes[thread], &record);
+	vt_near_put_free(lanes[thread], &record);
 	n_written++;
 	give_place(class, address);
 }

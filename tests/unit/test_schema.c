@@ -63,9 +63,9 @@ static void newer_records_are_skipped(void **state)
 
 	(void)state;
 	forge_begin(&forged, "17 free T:time_ns N:api_id N:kind A:address\n"
-			     "63 future T:time_ns N:number S:signed A:place X:text L:list\n");
+			     "127 future T:time_ns N:number S:signed A:place X:text L:list\n");
 	NUMBERS(&forged, 17, vt_zigzag(5), 1, 1, vt_zigzag(4096));
-	NUMBERS(&forged, 63, vt_zigzag(10), UINT64_MAX, 3, vt_zigzag(-4000), 3, 'a', 'b', 'c', 2, 1,
+	NUMBERS(&forged, 127, vt_zigzag(10), UINT64_MAX, 3, vt_zigzag(-4000), 3, 'a', 'b', 'c', 2, 1,
 		2);
 	NUMBERS(&forged, 17, vt_zigzag(1), 2, 1, vt_zigzag(8));
 	reader = forge_end(&forged);
@@ -198,7 +198,7 @@ static void wrong_schemas_are_refused(void **state)
 	static const char *const schemas[] = {
 		"17 free T:time_ns N:api_id", /* the line does not end */
 		"free T:time_ns N:api_id\n",  /* no number */
-		"64 far T:time_ns\n",	      /* a number out of range */
+		"128 far T:time_ns\n",	      /* a number out of range */
 		"99999999999999999999 far T:time_ns\n",
 		"17 free Z:time_ns\n", /* no such type */
 		"17 free N:time_ns\n", /* another type than this version's */

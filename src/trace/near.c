@@ -1,0 +1,265 @@
+#include "trace/near.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "trace/writer.h"
+
+/* Places are looked up by address: two that share a pair keep apart, a third displaces the older.
+ * 16 KiB, of which a loop touches what it uses. */
+#define N_PAIRS (VT_NEAR_N_PLACES / 2)
+
+/* Enough for the longest of the short records; what might not fit is written in full. */
+#define ROOM_BYTES 64u
+
+struct place {
+	uint64_t address;
+	uint32_t n_grains;
+	uint32_t number;
+};
+
+struct vt_near {
+	uint64_t allocator_id; /* of the last block in the chunk */
+	uint32_t n_chunks;     /* of the lane, when that was written */
+	uint32_t first;	       /* number of the first place of the chunk */
+	uint32_t next;	       /* number of the next place */
+	struct place pairs[N_PAIRS][2];
+};
+
+static struct vt_near *near_of(struct vt_lane *lane)
+{
+	void *memory;
+
+	if (lane->near)
+		return lane->near;
+	memory = mmap(NULL, sizeof(struct vt_near), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory != MAP_FAILED)
+		lane->near = memory;
+	return lane->near;
+}
+
+/* After a record in full: short ones may follow it in its chunk. */
+static void note_full(struct vt_lane *lane, uint64_t allocator_id)
+{
+	struct vt_near *near = near_of(lane);
+
+	if (!near)
+		return;
+	if (near->n_chunks != lane->n_chunks)
+		near->first = near->next;
+	near->n_chunks = lane->n_chunks;
+	near->allocator_id = allocator_id;
+}
+
+/* Whether the block can be told in short right after what the lane has written. */
+static bool is_short(const struct vt_lane *lane, uint64_t time_ns, uint64_t allocator_id,
+	uint64_t address, uint64_t bytes)
+{
+	const struct vt_near *near = lane->near;
+
+	/* A limited trace may take a lane's chunk away at any moment. */
+	return near && !lane->writer->max_bytes && near->n_chunks == lane->n_chunks && near->allocator_id == allocator_id &&
+	       (size_t)(lane->end - lane->at) >= ROOM_BYTES && time_ns >= lane->delta.time_ns &&
+	       address && bytes && !((address | bytes) % VT_NEAR_GRAIN_BYTES) &&
+	       bytes / VT_NEAR_GRAIN_BYTES <= UINT32_MAX;
+}
+
+/* Where the address is, or is to be. */
+static struct place *place_of(struct vt_near *near, uint64_t address)
+{
+	uint64_t hash = address / VT_NEAR_GRAIN_BYTES * 0x9e3779b97f4a7c15u;
+	struct place *pair = near->pairs[(hash >> 40) % N_PAIRS];
+
+	if (pair[0].address == address)
+		return &pair[0];
+	if (pair[1].address == address)
+		return &pair[1];
+	return near->next - pair[0].number < near->next - pair[1].number ? &pair[1] : &pair[0];
+}
+
+/* Whether the place holds address, named in this chunk and still remembered. */
+static bool is_near(const struct vt_near *near, const struct place *place, uint64_t address)
+{
+	uint32_t ago = near->next - place->number;
+
+	return place->address == address && ago <= VT_NEAR_N_PLACES && ago <= near->next - near->first;
+}
+
+static void name(struct vt_near *near, struct place *place, uint64_t address, uint32_t n_grains)
+{
+	*place = (struct place){address, n_grains, near->next};
+	/* Numbers of long ago must not come again. */
+	if (++near->next == UINT32_MAX) {
+		memset(near->pairs, 0, sizeof(near->pairs));
+		near->next = near->first = 0;
+		near->n_chunks = 0;
+	}
+}
+
+static int64_t grains_to(const struct vt_lane *lane, uint64_t address)
+{
+	return (int64_t)(address / VT_NEAR_GRAIN_BYTES - lane->delta.address / VT_NEAR_GRAIN_BYTES);
+}
+
+int vt_near_put_alloc(struct vt_lane *lane, const struct vt_rec_block_alloc *record)
+{
+	uint64_t later_ns = record->time_ns - lane->delta.time_ns;
+	uint32_t n_grains = (uint32_t)(record->bytes / VT_NEAR_GRAIN_BYTES);
+	struct vt_near *near = lane->near;
+	struct place *place;
+	int error;
+
+	if (record->allocated_jump || record->reserved_jump ||
+		!is_short(lane, record->time_ns, record->allocator_id, record->address,
+			record->bytes)) {
+		error = vt_put_block_alloc(lane, record);
+		note_full(lane, record->allocator_id);
+		return error;
+	}
+	place = place_of(near, record->address);
+	if (is_near(near, place, record->address)) {
+		bool same = place->n_grains == n_grains;
+
+		error = vt_put_block_alloc_near(lane,
+			&(struct vt_rec_block_alloc_near){later_ns, near->next - place->number - 1,
+				same ? 0 : n_grains, record->stack_id});
+		if (!same)
+			name(near, place, record->address, n_grains);
+	} else {
+		error = vt_put_block_alloc_at(lane,
+			&(struct vt_rec_block_alloc_at){later_ns, grains_to(lane, record->address),
+				n_grains, record->stack_id});
+		name(near, place, record->address, n_grains);
+	}
+	lane->delta = (struct vt_delta){record->time_ns, record->address};
+	return error;
+}
+
+int vt_near_put_free(struct vt_lane *lane, const struct vt_rec_block_free *record)
+{
+	uint64_t later_ns = record->time_ns - lane->delta.time_ns;
+	uint32_t n_grains = (uint32_t)(record->bytes / VT_NEAR_GRAIN_BYTES);
+	struct vt_near *near = lane->near;
+	struct place *place;
+	int error;
+
+	if (record->allocated_jump || record->reserved_jump ||
+		!is_short(lane, record->time_ns, record->allocator_id, record->address,
+			record->bytes)) {
+		error = vt_put_block_free(lane, record);
+		note_full(lane, record->allocator_id);
+		return error;
+	}
+	place = place_of(near, record->address);
+	if (is_near(near, place, record->address) && place->n_grains == n_grains) {
+		error = vt_put_block_free_near(lane,
+			&(struct vt_rec_block_free_near){later_ns, near->next - place->number - 1});
+	} else {
+		error = vt_put_block_free_at(lane,
+			&(struct vt_rec_block_free_at){
+				later_ns, grains_to(lane, record->address), n_grains});
+		name(near, place, record->address, n_grains);
+	}
+	lane->delta = (struct vt_delta){record->time_ns, record->address};
+	return error;
+}
+
+static uint64_t address_at(const struct vt_delta *delta, int64_t grains)
+{
+	return (delta->address / VT_NEAR_GRAIN_BYTES + (uint64_t)grains) * VT_NEAR_GRAIN_BYTES;
+}
+
+static void remember(struct vt_near_places *places, uint64_t address, uint64_t bytes)
+{
+	uint64_t at = places->n++ % VT_NEAR_N_PLACES;
+
+	places->items[at].address = address;
+	places->items[at].bytes = bytes;
+}
+
+/* What was named age places ago. */
+static bool recall(
+	const struct vt_near_places *places, uint64_t age, uint64_t *address, uint64_t *bytes)
+{
+	uint64_t at = (places->n - 1 - age) % VT_NEAR_N_PLACES;
+
+	if (age >= places->n || age >= VT_NEAR_N_PLACES)
+		return false;
+	*address = places->items[at].address;
+	*bytes = places->items[at].bytes;
+	return true;
+}
+
+/* What a short record tells of its block. */
+struct told {
+	uint64_t later_ns;
+	uint64_t address;
+	uint64_t bytes;
+	uint64_t stack_id;
+	bool names; /* a place */
+	bool frees;
+};
+
+static bool read_told(struct told *told, const struct vt_near_places *places,
+	const struct vt_record *record, const struct vt_delta *delta)
+{
+	switch (record->kind) {
+	case VT_REC_block_alloc_at: {
+		const struct vt_rec_block_alloc_at *at = &record->block_alloc_at;
+
+		*told = (struct told){at->later_ns, address_at(delta, at->grains),
+			at->n_grains * VT_NEAR_GRAIN_BYTES, at->stack_id, true, false};
+		return true;
+	}
+	case VT_REC_block_free_at: {
+		const struct vt_rec_block_free_at *at = &record->block_free_at;
+
+		*told = (struct told){at->later_ns, address_at(delta, at->grains),
+			at->n_grains * VT_NEAR_GRAIN_BYTES, 0, true, true};
+		return true;
+	}
+	case VT_REC_block_alloc_near: {
+		const struct vt_rec_block_alloc_near *near = &record->block_alloc_near;
+
+		*told = (struct told){.later_ns = near->later_ns,
+			.stack_id = near->stack_id,
+			.names = near->n_grains != 0};
+		if (!recall(places, near->age, &told->address, &told->bytes))
+			return false;
+		if (near->n_grains)
+			told->bytes = near->n_grains * VT_NEAR_GRAIN_BYTES;
+		return true;
+	}
+	default: /* VT_REC_block_free_near */
+		*told = (struct told){.later_ns = record->block_free_near.later_ns, .frees = true};
+		return recall(
+			places, record->block_free_near.age, &told->address, &told->bytes);
+	}
+}
+
+bool vt_near_expand(struct vt_near_places *places, struct vt_record *record, struct vt_delta *delta)
+{
+	struct told told;
+
+	if (!read_told(&told, places, record, delta))
+		return false;
+	if (told.names)
+		remember(places, told.address, told.bytes);
+	*delta = (struct vt_delta){delta->time_ns + told.later_ns, told.address};
+	if (told.frees) {
+		record->kind = VT_REC_block_free;
+		record->block_free = (struct vt_rec_block_free){.time_ns = delta->time_ns,
+			.allocator_id = places->allocator_id,
+			.address = told.address,
+			.bytes = told.bytes};
+	} else {
+		record->kind = VT_REC_block_alloc;
+		record->block_alloc = (struct vt_rec_block_alloc){.time_ns = delta->time_ns,
+			.allocator_id = places->allocator_id,
+			.address = told.address,
+			.bytes = told.bytes,
+			.stack_id = told.stack_id};
+	}
+	return true;
+}
