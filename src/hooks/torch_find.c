@@ -125,12 +125,23 @@ static void keep(struct kept *way, uint64_t key, const void *original)
 	atomic_store_explicit(&way->key, key, memory_order_release);
 }
 
-void *torch_original(enum torch_row row, const void *own, const void *caller)
+static void *find_original(
+	enum torch_row row, const void *own, const void *caller, uint64_t key, struct kept *way)
 {
 	struct search search = {.name = names[row], .caller = caller, .own = own};
+	int saved = errno;
+
+	dl_iterate_phdr(look_for_caller, &search);
+	dl_iterate_phdr(look_for_definition, &search);
+	keep(way, key, search.found ? search.found : own);
+	errno = saved;
+	return search.found;
+}
+
+void *torch_original(enum torch_row row, const void *own, const void *caller)
+{
 	uint64_t key = key_of(caller);
 	struct kept *way = &kept[row][(key >> OPENED) % N_WAYS];
-	int saved = errno;
 
 	if (atomic_load_explicit(&way->key, memory_order_acquire) == key) {
 		void *original = (void *)atomic_load_explicit(&way->original, memory_order_acquire);
@@ -138,11 +149,7 @@ void *torch_original(enum torch_row row, const void *own, const void *caller)
 		if (atomic_load_explicit(&way->key, memory_order_relaxed) == key)
 			return original == own ? NULL : original;
 	}
-	dl_iterate_phdr(look_for_caller, &search);
-	dl_iterate_phdr(look_for_definition, &search);
-	keep(way, key, search.found ? search.found : own);
-	errno = saved;
-	return search.found;
+	return find_original(row, own, caller, key, way);
 }
 
 bool torch_has_row(const char *name)

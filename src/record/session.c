@@ -246,15 +246,13 @@ void session_start(uint64_t since_ns)
 	describe_driver();
 }
 
-struct vt_lane *session_lane(uint64_t since_ns)
+/* The first time that the thread records. */
+static struct vt_lane *take_lane(uint64_t since_ns, unsigned int epoch)
 {
-	unsigned int epoch = atomic_load_explicit(&session.epoch, memory_order_relaxed);
 	struct session_thread *self = &session_thread;
 	struct vt_rec_thread record = {0};
 	char name[17] = "";
 
-	if (self->epoch == epoch && self->lane)
-		return self->lane;
 	memset(self->stacks, 0, sizeof(self->stacks));
 	self->codes = NULL;
 	self->readback.timed_id = 0;
@@ -270,4 +268,13 @@ struct vt_lane *session_lane(uint64_t since_ns)
 	record.name = (struct vt_text){name, strlen(name)};
 	vt_put_thread(self->lane, &record);
 	return self->lane;
+}
+
+struct vt_lane *session_lane(uint64_t since_ns)
+{
+	unsigned int epoch = atomic_load_explicit(&session.epoch, memory_order_relaxed);
+
+	if (session_thread.epoch == epoch && session_thread.lane)
+		return session_thread.lane;
+	return take_lane(since_ns, epoch);
 }

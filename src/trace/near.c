@@ -53,7 +53,7 @@ static void note_full(struct vt_lane *lane, uint64_t allocator_id)
 }
 
 /* Whether the block can be told in short right after what the lane has written. */
-static bool is_short(const struct vt_lane *lane, uint64_t time_ns, uint64_t allocator_id,
+static inline bool is_short(const struct vt_lane *lane, uint64_t time_ns, uint64_t allocator_id,
 	uint64_t address, uint64_t bytes)
 {
 	const struct vt_near *near = lane->near;
