@@ -372,8 +372,10 @@ check-sim: all $(cases) $(randoms) $(case_rows) $(gpu_cases) ## only the end-to-
 check-gpu: all $(gpus) $(cases) $(benches) ## tests that need a GPU (skipped without one)
 	$(run)TEST_TIMEOUT=3600 TEST_JOBS=1 $(runner) gpu $(call scripts,tests/gpu)
 
-bench: all $(benches) $(bench_libs) ## measurements, on the simulated CUDA
-	$(run)for b in $(call scripts,tests/bench); do \
+# The table first, then what takes one thing apart.
+bench: all $(benches) $(bench_libs) ## measurements, on the simulated CUDA (SAVE=1: into tests/bench/results.md)
+	$(run)BUILD_DIR=$(abspath $(BUILD)) SAVE=$(SAVE) $(PYTHON) tests/bench/bench.py
+	$(run)for b in $(wildcard tests/bench/*.sh); do \
 		BUILD_DIR=$(abspath $(BUILD)) LD_LIBRARY_PATH=$(abspath $(BUILD))/sim sh $$b || exit 1; done
 
 check-needed: $(lib) $(cli) ## what the recorder links, exports and asks of glibc

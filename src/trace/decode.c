@@ -54,7 +54,7 @@ static inline bool decode_near(const uint8_t **p, uint64_t *value)
 #define DECODE_FIELD_ADDR(name)	  DECODE_FIELD(ADDR, name)
 
 #define RECORD(number, rec, doc)                                                                   \
-	static const uint8_t *decode_##rec(struct decode_cursor *cursor, const uint8_t *p)                \
+	static const uint8_t *decode_##rec(struct decode_cursor *cursor, const uint8_t *p)         \
 	{                                                                                          \
 		struct vt_rec_##rec *out = &cursor->ahead.rec;                                     \
 		struct vt_delta delta = cursor->delta;                                             \
@@ -113,7 +113,8 @@ void decode_cursor_free(struct decode_cursor *cursor)
 static bool decode_list(struct decode_cursor *cursor, const uint8_t **p, struct vt_list *out)
 {
 	/* Those of a newer format that are stepped over need no place of their own. */
-	size_t which = cursor->n_lists < DECODE_MAX_LISTS ? cursor->n_lists++ : DECODE_MAX_LISTS - 1;
+	size_t which =
+		cursor->n_lists < DECODE_MAX_LISTS ? cursor->n_lists++ : DECODE_MAX_LISTS - 1;
 	uint64_t n, last = 0, difference, *items;
 
 	if (!vt_decode_number(p, cursor->end, &n) || n > MAX_LIST)
@@ -189,8 +190,8 @@ static const uint8_t *decode_fields(
 	cursor->n_lists = 0;
 	for (size_t i = 0; i < layout->n_fields; i++) {
 		bool known = layout->schema && i < layout->schema->n_fields;
-		void *out = known ? record + VT_RECORD_BASE + layout->schema->fields[i].offset
-				  : NULL;
+		void *out =
+			known ? record + VT_RECORD_BASE + layout->schema->fields[i].offset : NULL;
 
 		if (!decode_field(cursor, &p, layout->types[i], out))
 			return NULL;
@@ -220,8 +221,8 @@ static bool is_block(enum vt_record_kind kind)
 	return vt_near_is(kind) || kind == VT_REC_block_alloc || kind == VT_REC_block_free;
 }
 
-int decode_next(struct decode_cursor *cursor, const struct decode_layout *layouts,
-	uint64_t *n_unknown)
+int decode_next(
+	struct decode_cursor *cursor, const struct decode_layout *layouts, uint64_t *n_unknown)
 {
 	struct vt_record *record = &cursor->ahead;
 

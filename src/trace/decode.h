@@ -18,10 +18,11 @@ struct decode_cursor;
 /* How the file describes one kind of record. */
 struct decode_layout {
 	const struct vt_schema *schema; /* NULL: a kind this version does not know */
-	const uint8_t *(*decode)(struct decode_cursor *, const uint8_t *); /* NULL: field by field */
-	size_t record_bytes;		/* of struct vt_record that it fills, from the start */
-	size_t missing_from;		/* where the fields begin that the file does not have */
-	uint8_t n_fields;		/* 0: not in the file's schema */
+	const uint8_t *(*decode)(
+		struct decode_cursor *, const uint8_t *); /* NULL: field by field */
+	size_t record_bytes; /* of struct vt_record that it fills, from the start */
+	size_t missing_from; /* where the fields begin that the file does not have */
+	uint8_t n_fields;    /* 0: not in the file's schema */
 	uint8_t types[DECODE_MAX_FIELDS];
 };
 
@@ -48,8 +49,8 @@ bool decode_layout_end(struct decode_layout *layout, unsigned int number);
 /* Decodes the chunk's next record of a kind that this version knows into cursor->ahead; those of
  * others are counted in *n_unknown. layouts has VT_N_RECORDS items. 1: done, 0: end of the chunk,
  * -1: nonsense. */
-int decode_next(struct decode_cursor *cursor, const struct decode_layout *layouts,
-	uint64_t *n_unknown);
+int decode_next(
+	struct decode_cursor *cursor, const struct decode_layout *layouts, uint64_t *n_unknown);
 
 /* Frees the cursor, which may be NULL, and what it holds. */
 void decode_cursor_free(struct decode_cursor *cursor);

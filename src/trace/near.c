@@ -59,9 +59,10 @@ static inline bool is_short(const struct vt_lane *lane, uint64_t time_ns, uint64
 	const struct vt_near *near = lane->near;
 
 	/* A limited trace may take a lane's chunk away at any moment. */
-	return near && !lane->writer->max_bytes && near->n_chunks == lane->n_chunks && near->allocator_id == allocator_id &&
-	       (size_t)(lane->end - lane->at) >= ROOM_BYTES && time_ns >= lane->delta.time_ns &&
-	       address && bytes && !((address | bytes) % VT_NEAR_GRAIN_BYTES) &&
+	return near && !lane->writer->max_bytes && near->n_chunks == lane->n_chunks &&
+	       near->allocator_id == allocator_id && (size_t)(lane->end - lane->at) >= ROOM_BYTES &&
+	       time_ns >= lane->delta.time_ns && address && bytes &&
+	       !((address | bytes) % VT_NEAR_GRAIN_BYTES) &&
 	       bytes / VT_NEAR_GRAIN_BYTES <= UINT32_MAX;
 }
 
@@ -83,7 +84,8 @@ static bool is_near(const struct vt_near *near, const struct place *place, uint6
 {
 	uint32_t ago = near->next - place->number;
 
-	return place->address == address && ago <= VT_NEAR_N_PLACES && ago <= near->next - near->first;
+	return place->address == address && ago <= VT_NEAR_N_PLACES &&
+	       ago <= near->next - near->first;
 }
 
 static void name(struct vt_near *near, struct place *place, uint64_t address, uint32_t n_grains)
@@ -156,9 +158,9 @@ int vt_near_put_free(struct vt_lane *lane, const struct vt_rec_block_free *recor
 		error = vt_put_block_free_near(lane,
 			&(struct vt_rec_block_free_near){later_ns, near->next - place->number - 1});
 	} else {
-		error = vt_put_block_free_at(lane,
-			&(struct vt_rec_block_free_at){
-				later_ns, grains_to(lane, record->address), n_grains});
+		error = vt_put_block_free_at(
+			lane, &(struct vt_rec_block_free_at){
+				      later_ns, grains_to(lane, record->address), n_grains});
 		name(near, place, record->address, n_grains);
 	}
 	lane->delta = (struct vt_delta){record->time_ns, record->address};
@@ -233,8 +235,7 @@ static bool read_told(struct told *told, const struct vt_near_places *places,
 	}
 	default: /* VT_REC_block_free_near */
 		*told = (struct told){.later_ns = record->block_free_near.later_ns, .frees = true};
-		return recall(
-			places, record->block_free_near.age, &told->address, &told->bytes);
+		return recall(places, record->block_free_near.age, &told->address, &told->bytes);
 	}
 }
 

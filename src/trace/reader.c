@@ -12,7 +12,7 @@
 #include "trace/decode.h"
 #include "trace/schema.h"
 
-#define N_LISTED   64u /* chunks whose headers are looked at together */
+#define N_LISTED 64u /* chunks whose headers are looked at together */
 
 /* A chunk of the file, in the order of the time it begins. */
 struct chunk_entry {

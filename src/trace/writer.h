@@ -28,8 +28,8 @@ struct vt_lane {
 	uint8_t *end; /* of the chunk */
 	struct vt_delta delta;
 	uint64_t chunk_offset; /* in the file */
-	struct vt_near *near; /* what near.h remembers; NULL: nothing yet */
-	uint32_t n_chunks;    /* begun so far */
+	struct vt_near *near;  /* what near.h remembers; NULL: nothing yet */
+	uint32_t n_chunks;     /* begun so far */
 	uint32_t id;
 	uint32_t tid;
 };

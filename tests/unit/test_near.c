@@ -139,12 +139,10 @@ static void loops_take_few_bytes(void **state)
 		for (uint64_t i = 0; i < 200; i++, n += 2) {
 			uint64_t address = 0x7f0000000000u + i * 81920;
 
-			vt_near_put_alloc(lane,
-				&(struct vt_rec_block_alloc){
-					now += 5000, 1, address, 4096 + 512 * i, 1 + i, 0, 0});
-			vt_near_put_free(lane,
-				&(struct vt_rec_block_free){
-					now += 5000, 1, address, 4096 + 512 * i, 0, 0});
+			vt_near_put_alloc(lane, &(struct vt_rec_block_alloc){now += 5000, 1,
+							address, 4096 + 512 * i, 1 + i, 0, 0});
+			vt_near_put_free(lane, &(struct vt_rec_block_free){now += 5000, 1, address,
+						       4096 + 512 * i, 0, 0});
 		}
 	bytes = atomic_load(&writer.header->n_chunks) * VT_CHUNK_BYTES;
 	assert_true(2 * bytes < 13 * n);

@@ -65,8 +65,8 @@ static void newer_records_are_skipped(void **state)
 	forge_begin(&forged, "17 free T:time_ns N:api_id N:kind A:address\n"
 			     "127 future T:time_ns N:number S:signed A:place X:text L:list\n");
 	NUMBERS(&forged, 17, vt_zigzag(5), 1, 1, vt_zigzag(4096));
-	NUMBERS(&forged, 127, vt_zigzag(10), UINT64_MAX, 3, vt_zigzag(-4000), 3, 'a', 'b', 'c', 2, 1,
-		2);
+	NUMBERS(&forged, 127, vt_zigzag(10), UINT64_MAX, 3, vt_zigzag(-4000), 3, 'a', 'b', 'c', 2,
+		1, 2);
 	NUMBERS(&forged, 17, vt_zigzag(1), 2, 1, vt_zigzag(8));
 	reader = forge_end(&forged);
 	assert_int_equal(vt_reader_next(reader, &record), 1);
