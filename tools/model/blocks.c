@@ -67,7 +67,10 @@ static struct model_piece *piece_new(struct model *model)
 	if (!piece)
 		return memory_new(1, sizeof(*piece));
 	model->spare_pieces = piece->next_spare;
-	*piece = (struct model_piece){0};
+	piece->segment = NULL;
+	piece->site = NULL;
+	piece->n_waits = 0;
+	piece->next_spare = NULL;
 	return piece;
 }
 

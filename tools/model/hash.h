@@ -31,7 +31,7 @@ static inline __attribute__((always_inline)) unsigned int hash_of(const void *ke
 
 /* What was found last for a hash: most look-ups repeat, and it takes fewer cache misses to see so
  * than to go through the table. */
-#define HASH_N_NEAR	       1024u /* of an array of pointers to items */
+#define HASH_N_NEAR	       4096u /* of an array of pointers to items */
 #define HASH_NEAR(items, hash) ((items)[(hash) % HASH_N_NEAR])
 
 #define HASH_FUNCTION(key, bytes, hash) ((hash) = hash_of(key, bytes))

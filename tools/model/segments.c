@@ -71,6 +71,23 @@ void segment_use(struct model_segment *segment, uint64_t bytes, bool add)
 	allocator->split_bytes += split_of(segment);
 }
 
+static struct model_segment **near_segment(struct model_allocator *allocator, uint64_t page)
+{
+	return &HASH_NEAR(allocator->near_segments, hash_of(&page, sizeof(page)));
+}
+
+/* It was found by pages that it holds; of an endless one not all can be gone through. */
+static void forget_near(struct model_allocator *allocator, const struct model_segment *segment)
+{
+	uint64_t first = segment->node.key / PAGE_BYTES, n = segment->bytes / PAGE_BYTES + 2;
+
+	for (uint64_t i = 0; i < n && n <= HASH_N_NEAR; i++)
+		if (*near_segment(allocator, first + i) == segment)
+			*near_segment(allocator, first + i) = NULL;
+	if (n > HASH_N_NEAR)
+		memset(allocator->near_segments, 0, sizeof(allocator->near_segments));
+}
+
 void segment_end(struct model *model, struct model_segment *segment)
 {
 	struct model_allocator *allocator = segment->allocator;
@@ -88,9 +105,7 @@ void segment_end(struct model *model, struct model_segment *segment)
 		site_moved(model, segment->site);
 	}
 	tree_remove(&allocator->segments, &segment->node);
-	for (size_t i = 0; i < HASH_N_NEAR; i++)
-		if (allocator->near_segments[i] == segment)
-			allocator->near_segments[i] = NULL;
+	forget_near(allocator, segment);
 	free(segment);
 }
 
@@ -140,9 +155,7 @@ static struct model_segment *find_segment(struct model *model, struct model_allo
 struct model_segment *segment_of(struct model *model, struct model_allocator *allocator,
 	uint64_t address, uint64_t bytes, uint64_t time_ns)
 {
-	uint64_t page = address / PAGE_BYTES;
-	struct model_segment **near =
-		&HASH_NEAR(allocator->near_segments, hash_of(&page, sizeof(page)));
+	struct model_segment **near = near_segment(allocator, address / PAGE_BYTES);
 	struct model_segment *segment = *near;
 
 	/* A piece that reaches beyond may be the first one in the mapping behind. */
