@@ -16,7 +16,7 @@ stop=
 check() { # NAME ROUTE THREADS DEVICES SEED CALLS HOW [VARIABLE=VALUE...]
 	name=$1 route=$2 threads=$3 devices=$4 seed=$5 n=$6 how=$7
 	shift 7
-	# ThreadSanitizer has nothing to find in one thread.
+	# ThreadSanitizer has nothing to find in a program of one thread, and sees the command in the other runs.
 	[ "$MODE" != tsan ] || [ "$threads" -gt 1 ] || return 0
 	traced CUSIM_DEVICES="$devices" CUSIM_LEDGER="$name.json" VRAMTRACE_OUTPUT="$name.vt" "$@" \
 		"$programs/random_calls-$route" --families all --calls "$n" --threads "$threads" --devices "$devices" \

@@ -15,7 +15,7 @@ esac
 check() { # NAME "VARIABLE=VALUE ..." ARGUMENT...
 	name=$1 variables=$2
 	shift 2
-	# ThreadSanitizer has nothing to find in one thread.
+	# ThreadSanitizer has nothing to find in a program of one thread, and sees the command in the other runs.
 	case "$MODE $*" in
 	*--threads*) ;;
 	tsan*) return 0 ;;
