@@ -213,7 +213,7 @@ $(BUILD)/sim/libunwind.so.8: $(BUILD)/tests/tsan/libunwind.o
 
 # --- The command -----------------------------------------------------------------------------------------------------
 cli_objs := $(call objs,$(src_tools) $(src_trace))
-cli_libs := -Wl,--as-needed -ldw -lelf -lzstd -liberty -lm
+cli_libs := -Wl,--as-needed -ldw -lelf -lzstd -liberty -lncursesw -ltinfo -lm
 
 $(cli): $(cli_objs)
 	$(call say,LD,$@)$(CC) $(std_flags) -Wl,-z,now -Wl,-z,relro -o $@ $^ $(LDFLAGS) $(cli_libs)
@@ -290,6 +290,9 @@ $(BUILD)/bench/make_trace: $(call objs,$(src_trace))
 # Replays without the command.
 $(BUILD)/bench/whatif: $(call objs,$(addprefix tools/analysis/,$(notdir $(wildcard tools/analysis/allocator*.c)) settings.c \
 	whatif.c whatif_predict.c) tools/model/memory.c tools/model/tree.c)
+
+# Has the books of bounded traces inside.
+$(BUILD)/cases/rebound: $(call objs,$(src_trace) $(wildcard src/record/keep/*.c) src/record/arena.c)
 
 $(cases): $(BUILD)/cases/%: $(BUILD)/tests/cases/%.o
 $(benches): $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o

@@ -8,7 +8,7 @@ set -eu
 cd "$(dirname "$0")/.."
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive
 
-packages='gcc g++ libc6-dev libunwind-dev uthash-dev libcmocka-dev libelf-dev libdw-dev libzstd-dev libiberty-dev python3
+packages='gcc g++ libc6-dev libunwind-dev uthash-dev libcmocka-dev libelf-dev libdw-dev libzstd-dev libiberty-dev libncurses-dev python3
 	python3-dev python3-greenlet patchelf'
 [ "${DEPS:-}" != ci ] || packages="$packages clang clang-format clang-tidy cppcheck gcc-aarch64-linux-gnu
 	libc6-dev-arm64-cross qemu-user-static"

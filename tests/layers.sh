@@ -32,6 +32,7 @@ BEGIN {
 	only("^libunwind.*\\.h$", "^src/record/", "src/record")
 	only("^(libelf|gelf)\\.h$", "^tools/(symbol|doctor)/", "tools/symbol and tools/doctor")
 	only("^(libdw|dwarf|libiberty/.*|demangle)\\.h$|^elfutils/", "^tools/symbol/", "tools/symbol")
+	only("^n?curses\\.h$", "^tools/output/", "tools/output")
 	only("^zstd.*\\.h$", "^tools/pack/", "tools/pack")
 }
 function only(pattern, where, text)

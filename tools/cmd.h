@@ -56,6 +56,7 @@ enum {
 	OPTION_STYLE = 1 << 20,
 	OPTION_LIMITS = 1 << 21, /* --max-peak, --no-oom, ... */
 	OPTION_FROM_TO = 1 << 22,
+	OPTION_ONCE = 1 << 24,	 /* of top */
 };
 
 /* Settings of PyTorch's allocator that can be tried together. */
@@ -93,6 +94,7 @@ struct options {
 	bool hide_paths;
 	bool force;
 	bool pack;
+	bool once;
 	const char *output; /* of OPTION_OUTPUT, _TRACE or _PACKED; NULL: not given */
 	struct site_filter filter;
 	bool at_given;
@@ -146,6 +148,9 @@ int cmd_whatif(const struct options *options);
 int cmd_timeline(const struct options *options);
 int cmd_dump(const struct options *options);
 int cmd_info(const struct options *options);
+int cmd_snapshot(const struct options *options);
+int cmd_top(const struct options *options);
+int cmd_metrics(const struct options *options);
 int cmd_pack(const struct options *options);
 int cmd_pause(const struct options *options);
 int cmd_resume(const struct options *options);

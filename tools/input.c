@@ -86,7 +86,7 @@ static int open_trace(struct input_trace *trace, const char *path, const struct 
 	trace->watch = pass.watch;
 	if (!trace->symbols)
 		memory_exhausted();
-	error = replay_open_fd(&trace->replay, file->fd, path, observe, &pass);
+	error = replay_open_fd(&trace->replay, file->fd, path, VT_PARTS_ALL, observe, &pass);
 	symbol_reader_end(&pass.symbols);
 	watch_finish(trace->watch);
 	if (error)

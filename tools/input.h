@@ -70,6 +70,12 @@ int input_overview_at(struct input *input, const struct options *options, enum r
  * post-mortem; filtered as options say. */
 int input_findings(struct input *input, const struct options *options);
 
+/* Puts the traces that running processes write in the place of arguments that are process ids.
+ * Returns STATUS_OK, or the exit status after one line on stderr; *paths is to be ended with
+ * input_resolved_release either way. */
+int input_resolve(struct options *options, char ***paths);
+void input_resolved_release(struct options *options, char **paths);
+
 void input_close(struct input *input);
 
 /* Says on stderr what is wrong with file; error is VT_E_*, with errno for those that have one. */

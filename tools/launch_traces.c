@@ -8,6 +8,7 @@
 
 #include "launch.h"
 #include "model/memory.h"
+#include "model/model.h"
 #include "trace/reader.h"
 
 /* A glob for all that pattern can become: values for %x, a number before the ending. To be freed.
@@ -47,7 +48,9 @@ static bool has_mark(const char *path, const char *mark, uint64_t *start_realtim
 	if (vt_reader_open(&reader, path))
 		return false;
 	*start_realtime_ns = vt_reader_header(reader)->start_realtime_ns;
-	while (!is && vt_reader_next(reader, &record) == 1 && record.kind < VT_REC_alloc)
+	/* A part is found by the name of its trace. */
+	while (!is && !vt_reader_header(reader)->part && vt_reader_next(reader, &record) == 1 &&
+		!model_is_event(&record))
 		is = record.kind == VT_REC_environment &&
 		     record.environment.name.bytes == strlen(LAUNCH_MARK) &&
 		     !memcmp(record.environment.name.data, LAUNCH_MARK, strlen(LAUNCH_MARK)) &&

@@ -42,6 +42,12 @@ static bool set_pack(struct options *options, const char *value)
 	return options->pack = true;
 }
 
+static bool set_once(struct options *options, const char *value)
+{
+	(void)value;
+	return options->once = true;
+}
+
 static bool set_csv(struct options *options, const char *value)
 {
 	(void)value;
@@ -313,6 +319,7 @@ static const struct row {
 	{OPTION_PACKED, 'o', "output", "FILE",
 		"the packed trace, or a folder for it (default: TRACE.zst beside each)",
 		set_output},
+	{OPTION_ONCE, 0, "once", NULL, "print it once, as text", set_once},
 	{OPTION_FORCE, 0, "force", NULL, "overwrite a packed trace that is there already",
 		set_force},
 	{OPTION_AT, 0, "at", "MOMENT",

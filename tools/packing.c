@@ -14,6 +14,7 @@
 #include "output/format.h"
 #include "output/line.h"
 #include "pack/file.h"
+#include "pack/join.h"
 #include "pack/pack.h"
 #include "pack/unpack.h"
 
@@ -21,7 +22,8 @@
 struct packing {
 	const char *path;
 	const char *output;
-	int fd;
+	int own_fd; /* of the file at path */
+	int fd;	    /* what is read: the same, or all its parts in one */
 	struct snapshot snapshot;
 	struct replay *replay;
 	struct symbol_table *symbols;
@@ -49,8 +51,10 @@ static void packing_close(struct packing *packing)
 	replay_close(packing->replay);
 	symbol_table_free(packing->symbols);
 	snapshot_release(&packing->snapshot);
-	if (packing->fd >= 0)
+	if (packing->fd >= 0 && packing->fd != packing->own_fd)
 		close(packing->fd);
+	if (packing->own_fd >= 0)
+		close(packing->own_fd);
 }
 
 static int packing_read(struct packing *packing)
@@ -64,7 +68,8 @@ static int packing_read(struct packing *packing)
 	error = snapshot_take(&packing->snapshot, packing->fd);
 	if (error)
 		return error;
-	error = replay_open_fd(&packing->replay, packing->fd, packing->path, observe, packing);
+	error = replay_open_fd(
+		&packing->replay, packing->fd, packing->path, VT_PARTS_ALL, observe, packing);
 	if (error)
 		return error;
 	trace_facts_get(&packing->facts, packing->replay);
@@ -79,13 +84,15 @@ static int packing_open(struct packing *packing, const char *path)
 
 	*packing = (struct packing){.path = path, .snapshot.fd = -1};
 	errno = 0;
-	packing->fd =
+	packing->fd = packing->own_fd =
 		open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would be waited for */
 	if (packing->fd >= 0 && unpack_look(packing->fd) == PACK_PACKED_TRACE) {
 		input_complain_text(path, "is packed already");
 		return STATUS_USAGE;
 	}
-	error = packing->fd < 0 ? VT_E_OPEN : packing_read(packing);
+	error = packing->fd < 0 ? VT_E_OPEN : join_parts(packing->own_fd, path, &packing->fd);
+	if (!error)
+		error = packing_read(packing);
 	if (!error)
 		return STATUS_OK;
 	input_complain(path, error);
@@ -110,7 +117,7 @@ static int check_output(const struct packing *packing, const struct packing_opti
 
 	if (fd < 0 && errno == ENOENT)
 		return STATUS_OK;
-	if (fd < 0 || fstat(fd, &st) || fstat(packing->fd, &own)) {
+	if (fd < 0 || fstat(fd, &st) || fstat(packing->own_fd, &own)) {
 		if (fd >= 0)
 			close(fd);
 		return cannot_write(packing->output);
@@ -230,9 +237,9 @@ static bool is_being_written(const struct packing *packing)
 		return true;
 	/* Granted only if nobody has it open for writing. */
 	signal(SIGIO, SIG_IGN);
-	if (fcntl(packing->fd, F_SETLEASE, F_RDLCK))
+	if (fcntl(packing->own_fd, F_SETLEASE, F_RDLCK))
 		return errno == EAGAIN;
-	fcntl(packing->fd, F_SETLEASE, F_UNLCK);
+	fcntl(packing->own_fd, F_SETLEASE, F_UNLCK);
 	return false;
 }
 
@@ -251,7 +258,7 @@ static bool reads_the_same(const struct packing *packing)
 	bool same = false;
 
 	if (!unpack_open(&file, packing->output) && !file.damaged &&
-		!replay_open_fd(&replay, file.fd, packing->output, NULL, NULL))
+		!replay_open_fd(&replay, file.fd, packing->output, VT_PARTS_ALL, NULL, NULL))
 		same = same_damage(&replay->damage, &packing->replay->damage);
 	for (unsigned int kind = 0; same && kind < VT_N_RECORDS; kind++)
 		same = kind == VT_REC_symbol ||
@@ -289,7 +296,7 @@ char *packing_exchange(const char *path, bool quiet)
 	if (!status && is_being_written(&packing)) {
 		input_complain_text(path, "is still being written: not packed");
 	} else if (!status && !packing_write(&packing, output, &options)) {
-		done = reads_the_same(&packing) && !unlink(path);
+		done = reads_the_same(&packing) && vt_parts_remove(path) && !unlink(path);
 		if (!done)
 			input_complain_text(path, "is kept: what was packed could not be verified");
 		else if (!quiet)

@@ -22,12 +22,13 @@ uint64_t running_pid(const char *text)
 	return *text >= '0' && *text <= '9' && !*end && !errno ? pid : 0;
 }
 
+/* The parts of a bounded trace are found by its own name. */
 static bool is_trace(const char *path)
 {
-	char magic[sizeof(VT_MAGIC) - 1];
+	struct vt_file_header header;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-	bool is = fd >= 0 && read(fd, magic, sizeof(magic)) == sizeof(magic) &&
-		  !memcmp(magic, VT_MAGIC, sizeof(magic));
+	bool is = fd >= 0 && read(fd, &header, sizeof(header)) == sizeof(header) &&
+		  !memcmp(header.magic, VT_MAGIC, sizeof(header.magic)) && !header.part;
 
 	if (fd >= 0)
 		close(fd);

@@ -10,6 +10,12 @@
  * its fields in the order of records.def; numbers are LEB128, signed ones zigzag first; differences
  * start from base_time_ns and from address 0 at the head of each chunk, so each chunk decodes
  * alone.
+ *
+ * Of a bounded trace (VRAMTRACE_MAX_SIZE) the file itself has no chunks. They are in parts beside
+ * it, FILE.part1, FILE.part2 and so on, each a whole trace file of its own. All but the first open
+ * with a checkpoint, some chunks that say what the parts before them did: of a row of parts, it is
+ * read in the first one and stepped over in the others. Old parts are removed; a part whose
+ * checkpoint is not complete (ready 0) holds nothing else and does not count.
  */
 #ifndef VRAMTRACE_FORMAT_H
 #define VRAMTRACE_FORMAT_H
@@ -53,7 +59,11 @@ struct vt_file_header {
 	 * trace is packed. */
 	_Atomic uint32_t launcher_end; /* enum vt_end */
 	_Atomic int32_t launcher_status;
-	uint64_t reserved[6];
+	uint64_t reserved[4];
+	uint32_t parted;	      /* 1: the chunks are in parts */
+	uint32_t part;		      /* number of this part, 0: it is none */
+	_Atomic uint32_t ready;	      /* of a part: 1 when its checkpoint is complete */
+	uint32_t n_checkpoint_chunks; /* of a part: its first ones */
 };
 
 struct vt_chunk_header {
@@ -215,6 +225,50 @@ enum vt_phase_action {
 #define VT_HOST_SWAPPED	  4u
 #define VT_HOST_AVAILABLE 8u
 #define VT_HOST_SWAP	  16u
+
+/* The figures of a checkpoint. Of a device unless another is named. */
+enum vt_figure {
+	VT_FIGURE_PEAK = 1,	   /* most tracked bytes, and when */
+	VT_FIGURE_PEAK_BLOCKS = 2, /* of that, in blocks of allocators */
+	VT_FIGURE_KIND_PEAK = 3,   /* most live bytes of a kind */
+	VT_FIGURE_OTHERS = 4,	   /* what other processes use; kind 1: measured, 0: assumed */
+	VT_FIGURE_FREE = 5,	   /* the driver's last word on free bytes, and when */
+	VT_FIGURE_TOTAL = 6,	   /* and on the bytes in all */
+	VT_FIGURE_HELD = 7,	   /* what was tracked then; kind: an enum vt_kind */
+	VT_FIGURE_UNTRACKED = 8,   /* what was untracked then; kind: an enum vt_cause */
+	VT_FIGURE_MOST_USED = 9,   /* most bytes in use in any sample, and when */
+	VT_FIGURE_PEAK_FREE = 10,  /* free in a sample at the peak */
+	/* of the allocator with that id */
+	VT_FIGURE_BLOCKS_PEAK = 11,
+	VT_FIGURE_RESERVED_PEAK = 12,
+	VT_FIGURE_TOLD_ALLOCATED = 13, /* its own sum, less the blocks repeated in the checkpoint */
+	VT_FIGURE_TOLD_RESERVED = 14,
+};
+
+/* What a record `past` sums up. */
+enum vt_past {
+	VT_PAST_ALLOC = 0,   /* allocations that are gone */
+	VT_PAST_REFUSED = 1, /* calls that were refused; id: enum vt_refused */
+	VT_PAST_IDLE = 2,    /* what an allocator held beyond its blocks; only the peak */
+};
+
+/* What was refused. Numbers are part of the format. */
+enum vt_refused {
+	VT_REFUSED_ALLOC = 0,
+	VT_REFUSED_FREE = 1,
+	VT_REFUSED_COPY = 2,
+	VT_REFUSED_SET = 3,
+	VT_REFUSED_ADDRESS_SPACE = 4, /* reserve, unreserve, map, unmap, access, retain */
+	VT_REFUSED_CONTEXT = 5,
+	VT_REFUSED_POOL = 6,
+	VT_REFUSED_GRAPH = 7,
+	VT_REFUSED_MIGRATE = 8,
+	VT_REFUSED_BLOCK = 9, /* by an allocator: its id is in the place of the entry point's */
+};
+
+/* Device in the records of a checkpoint. */
+#define VT_DEVICE_UNKNOWN (-1)
+#define VT_DEVICE_HOST	  (-2)
 
 /* Item of stack.python: this frame is the outermost that its call of the evaluation loop ran. */
 #define VT_PYTHON_ENTRY 0x80000000u

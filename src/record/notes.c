@@ -28,6 +28,8 @@ static const char *const texts[N_NOTES] = {
 		"batches were decompressed on the device: what they wrote is not counted",
 	[NOTE_TORCH_POOL] = ("PyTorch used a pool that the program made (MemPool): its segments "
 			     "look like any others"),
+	[NOTE_MANY_STACKS] = ("there were more distinct call stacks than a bounded trace keeps "
+			      "(65536): later ones are missing"),
 	[NOTE_MANY_POOLS] = "the program told blocks of more pools than are kept apart",
 };
 

@@ -139,7 +139,7 @@ static void read_max_size(const char *name, const char *value)
 {
 	uint64_t bytes;
 
-	if (options_parse_size(value, &bytes) && bytes >= 1u << 20)
+	if (options_parse_size(value, &bytes) && bytes >= OPTIONS_MIN_SIZE)
 		options.max_bytes = bytes;
 	else
 		complain("vramtrace: %s=%.64s: use a size of at least 1M, such as 512M; no limit "

@@ -33,6 +33,9 @@ struct options {
 /* Most frames of a sort that a stack can keep. */
 #define OPTIONS_MAX_DEPTH 256u
 
+/* Least size of a bounded trace. */
+#define OPTIONS_MIN_SIZE (1u << 20)
+
 /* The options of this process. */
 extern struct options options;
 

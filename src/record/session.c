@@ -17,6 +17,7 @@
 #include "record/events_block.h"
 #include "record/host_memory.h"
 #include "record/interpreter.h"
+#include "record/keep/keep.h"
 #include "record/live.h"
 #include "record/options.h"
 #include "record/path.h"
@@ -137,6 +138,7 @@ static void forget_in_child(void)
 	if (state == SESSION_OFF || state == SESSION_IDLE)
 		return;
 	vt_writer_forget(&session.writer);
+	keep_forget();
 	live_forget();
 	stackset_forget();
 	codes_forget();
@@ -180,8 +182,10 @@ static void say_stopped(int error)
 
 static int open_trace(void)
 {
-	struct vt_writer_options how = {
-		.max_bytes = options.max_bytes, .paused = !options.enabled, .on_stop = say_stopped};
+	struct vt_writer_options how = {.max_bytes = options.max_bytes,
+		.paused = !options.enabled,
+		.on_stop = say_stopped,
+		.keeper = options.max_bytes ? &keep_keeper : NULL};
 	int error = VT_E_OPEN;
 
 	for (unsigned int n = 0; n < MAX_NAME_TRIES; n++) {

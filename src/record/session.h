@@ -3,7 +3,8 @@
  * thread's way into it.
  *
  * Locks, in the only order in which one may be taken under another:
- *   the dynamic loader's own lock (dl_iterate_phdr)  >  a table shard's lock  >  vt_writer.lock
+ *   the dynamic loader's own lock (dl_iterate_phdr)  >  a table shard's lock  >  vt_writer.order
+ *   (of a bounded trace, around each record and rotation)  >  vt_writer.lock
  * All but the first are leaves in the sense that nothing is called under them but the codec and the
  * kernel: no CUDA, no unwinder, no loader, no malloc.
  */

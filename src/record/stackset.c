@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "record/notes.h"
+#include "record/options.h"
 #include "record/session.h"
 #include "record/table.h"
 
@@ -65,6 +67,9 @@ static struct stackset_entry *find_or_add(
 	HASH_FIND_BYHASHVALUE(hh, shard->entries, words, bytes, hash, entry);
 	if (entry)
 		return entry;
+	if (options.max_bytes &&
+		atomic_load_explicit(&last_id, memory_order_relaxed) >= STACKSET_MOST_BOUNDED)
+		return NULL;
 	entry = arena_alloc_forever(arena, sizeof(*entry) + bytes);
 	if (!entry)
 		return NULL;
@@ -111,6 +116,8 @@ uint64_t stackset_intern(const struct stackset_key *key, bool *is_new)
 	if (is_recent(recent, key))
 		return recent->entry->id;
 	entry = intern(key, is_new);
+	if (!entry && options.max_bytes)
+		notes_say(NOTE_MANY_STACKS);
 	if (!entry)
 		return 0;
 	*recent = (struct session_stack){key->native_id, entry};

@@ -22,7 +22,11 @@ struct stackset_key {
 /* At most so many words in both pieces. */
 #define STACKSET_MAX_WORDS 520u
 
-/* The number of the stack; 0 when it has no words or there is no memory. *is_new tells whether this
+/* Distinct stacks of a bounded trace: each is in every part. */
+#define STACKSET_MOST_BOUNDED 65536u
+
+/* The number of the stack; 0 when it has no words, there is no memory, or a bounded trace has too
+ * many. *is_new tells whether this
  * call made it: then the caller writes it to the trace. */
 uint64_t stackset_intern(const struct stackset_key *key, bool *is_new);
 

@@ -10,6 +10,7 @@
 
 #include "trace/codec.h"
 #include "trace/decode.h"
+#include "trace/parts.h"
 #include "trace/schema.h"
 
 #define N_LISTED 64u /* chunks whose headers are looked at together */
@@ -22,6 +23,7 @@ struct chunk_entry {
 
 struct vt_reader {
 	const uint8_t *data;
+	bool copied; /* not all of that is mapped from files */
 	uint64_t bytes;
 	struct vt_file_header header;
 	struct decode_layout layouts[VT_N_RECORDS];
@@ -152,7 +154,9 @@ static void let_go(const struct vt_reader *reader, uint32_t index, size_t n)
 	size_t left = (size_t)(reader->data + reader->bytes - start);
 	size_t bytes = n * reader->header.chunk_bytes;
 
-	madvise((void *)start, left < bytes ? left : bytes, MADV_DONTNEED);
+	/* What had to be copied is nowhere else. */
+	if (!reader->copied)
+		madvise((void *)start, left < bytes ? left : bytes, MADV_DONTNEED);
 }
 
 /* Finds the chunks and sorts them, so that a cursor is needed only while its chunk's time has come.
@@ -188,6 +192,83 @@ static int list_chunks(struct vt_reader *reader)
 	return 0;
 }
 
+/* Puts length bytes of fd, from offset on, at `at`, which is the reader's own address space. */
+static int map_piece(
+	struct vt_reader *reader, uint8_t *at, uint64_t length, int fd, uint64_t offset)
+{
+	if (!length || mmap(at, length, PROT_READ, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) !=
+			       MAP_FAILED)
+		return 0;
+	/* The offset is no multiple of this machine's pages: then a copy has to do. */
+	reader->copied = true;
+	if (mprotect(at, length, PROT_READ | PROT_WRITE))
+		return VT_E_NO_MEMORY;
+	while (length) {
+		ssize_t n = pread(fd, at, length, (off_t)offset);
+
+		if (n < 0 && errno != EINTR)
+			return VT_E_IO;
+		if (!n)
+			break;
+		if (n > 0) {
+			at += n;
+			length -= (uint64_t)n;
+			offset += (uint64_t)n;
+		}
+	}
+	return 0;
+}
+
+/* Replaces the mapping of the file by one in which the chunks of all its parts stand behind its
+ * header, as if it were one file. */
+static int map_parts(struct vt_reader *reader, const struct vt_parts *parts, int fd)
+{
+	const struct vt_file_header *header = &reader->header;
+	uint64_t n_chunks = 0, bytes, at = header->header_bytes;
+	uint8_t *data;
+	int error;
+
+	for (size_t i = 0; i < parts->n_items; i++) {
+		n_chunks += parts->items[i].n_chunks;
+		reader->damage.missing_bytes =
+			reader->damage.missing_bytes + parts->items[i].missing_bytes;
+	}
+	bytes = at + n_chunks * header->chunk_bytes;
+	data = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (data == MAP_FAILED)
+		return VT_E_NO_MEMORY;
+	munmap((void *)reader->data, reader->bytes);
+	reader->data = data;
+	reader->bytes = bytes;
+	error = map_piece(reader, data, at, fd, 0);
+	for (size_t i = 0; i < parts->n_items && !error; i++) {
+		const struct vt_part *part = &parts->items[i];
+		uint64_t length = part->n_chunks * header->chunk_bytes;
+
+		error = map_piece(reader, data + at, length, part->fd,
+			header->header_bytes + part->first_chunk * header->chunk_bytes);
+		at += length;
+	}
+	reader->header.n_chunks = n_chunks;
+	return error;
+}
+
+/* The chunks of a bounded trace are elsewhere. */
+static int find_parts(struct vt_reader *reader, int fd, const char *path, enum vt_parts_which which)
+{
+	struct vt_parts parts;
+	int error;
+
+	if (!reader->header.parted || !path)
+		return 0;
+	error = vt_parts_open(&parts, path, &reader->header, which);
+	if (error)
+		return error;
+	error = map_parts(reader, &parts, fd);
+	vt_parts_close(&parts);
+	return error;
+}
+
 int vt_reader_open(struct vt_reader **out, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would be waited for */
@@ -196,14 +277,14 @@ int vt_reader_open(struct vt_reader **out, const char *path)
 	*out = NULL;
 	if (fd < 0)
 		return VT_E_OPEN;
-	error = vt_reader_open_fd(out, fd);
+	error = vt_reader_open_fd(out, fd, path, VT_PARTS_ALL);
 	saved = errno;
 	close(fd);
 	errno = saved;
 	return error;
 }
 
-int vt_reader_open_fd(struct vt_reader **out, int fd)
+int vt_reader_open_fd(struct vt_reader **out, int fd, const char *path, enum vt_parts_which which)
 {
 	struct vt_reader *reader = calloc(1, sizeof(*reader));
 	int error;
@@ -214,6 +295,8 @@ int vt_reader_open_fd(struct vt_reader **out, int fd)
 	error = map_file(reader, fd);
 	if (!error)
 		error = check_header(reader);
+	if (!error)
+		error = find_parts(reader, fd, path, which);
 	if (!error)
 		error = parse_schema(reader);
 	if (!error)

@@ -1,5 +1,5 @@
 /*
- * Reading a trace: one or more files are not its matter, one file is. Whole records of all chunks
+ * Reading a trace: one file, or the parts of a bounded one by its name. Whole records of all chunks
  * come out merged in the order of time; memory is bounded by the number of lanes, not by the length
  * of the trace. Damage is skipped and counted.
  */
@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "trace/parts.h"
 #include "vramtrace/error.h"
 #include "vramtrace/format.h"
 
@@ -27,8 +28,11 @@ struct vt_damage {
 /* Opens path. On success *reader is to be closed with vt_reader_close. Else a VT_E_* (for VT_E_OPEN
  * and VT_E_IO errno says why) and *reader is NULL. */
 int vt_reader_open(struct vt_reader **reader, const char *path);
-/* The same of a file that is open for reading; fd stays the caller's and may be closed at once. */
-int vt_reader_open_fd(struct vt_reader **reader, int fd);
+/* The same of a file that is open for reading; fd stays the caller's and may be closed at once.
+ * path is where its parts lie if it has any, which says which of them are read; NULL: they are not
+ * looked for. */
+int vt_reader_open_fd(
+	struct vt_reader **reader, int fd, const char *path, enum vt_parts_which which);
 void vt_reader_close(struct vt_reader *reader);
 
 /* A snapshot of the header as of opening. Valid while the reader lives. */

@@ -1,182 +1,43 @@
 #include "trace/writer.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "trace/schema.h"
+#include "trace/writer_internal.h"
 
-/* The file grows by at least one of these, by a quarter of itself when larger, by at most the
- * second. */
-#define GROW_MIN_BYTES	(16u * VT_CHUNK_BYTES)
-#define GROW_MAX_BYTES	(1024u * VT_CHUNK_BYTES)
 #define LANE_PAGE_BYTES 65536u
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static bool write_all(int fd, const void *data, size_t bytes, uint64_t offset)
-{
-	const uint8_t *p = data;
-
-	while (bytes) {
-		ssize_t n = pwrite(fd, p, bytes, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		p += n;
-		bytes -= (size_t)n;
-		offset += (uint64_t)n;
-	}
-	return true;
-}
-
-static void *map_private(size_t bytes)
-{
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
-/* A child must never write into its parent's trace: the mapping does not exist there. */
-static void *map_shared(int fd, uint64_t offset, size_t bytes)
-{
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
-
-	if (p == MAP_FAILED)
-		return NULL;
-	madvise(p, bytes, MADV_DONTFORK);
-	return p;
-}
-
-/* Reserves the bytes on disk, so that a full disk is an error here and not a SIGBUS later. */
-static int reserve_bytes(const struct vt_writer *writer, uint64_t offset, uint64_t bytes)
-{
-	struct rlimit limit;
-	int error;
-
-	if (writer->max_bytes && offset + bytes > writer->max_bytes)
-		return VT_E_LIMIT;
-	/* Growing beyond RLIMIT_FSIZE would raise SIGXFSZ in the traced program. */
-	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
-		offset + bytes > limit.rlim_cur)
-		return VT_E_LIMIT;
-	do {
-		error = posix_fallocate(writer->fd, (off_t)offset, (off_t)bytes);
-	} while (error == EINTR);
-	if (error == ENOSPC || error == EDQUOT || error == EFBIG)
-		return VT_E_NO_SPACE;
-	return error ? VT_E_IO : 0;
-}
-
-/* The magic comes last: a process killed in the middle of this leaves a file that says it is empty,
- * not one that contradicts itself. */
-static int write_header(struct vt_writer *writer, bool paused)
-{
-	struct vt_file_header *header = writer->header;
-	size_t magic = sizeof(header->magic);
-
-	header->format = VT_FORMAT;
-	header->byte_order = VT_BYTE_ORDER;
-	header->header_bytes = VT_HEADER_BYTES;
-	header->chunk_bytes = VT_CHUNK_BYTES;
-	header->pid = (uint32_t)getpid();
-	header->schema_bytes = (uint32_t)vt_schema_text_bytes;
-	/* What nobody else can write into is not worth heeding. */
-	atomic_store_explicit(&header->control,
-		(writer->copy ? 0 : VT_CONTROL_HEEDED) | (paused ? VT_CONTROL_PAUSED : 0),
-		memory_order_relaxed);
-	header->start_realtime_ns = clock_ns(CLOCK_REALTIME);
-	header->start_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
-	memcpy(header + 1, vt_schema_text, vt_schema_text_bytes);
-	writer->start_monotonic_ns = header->start_monotonic_ns;
-	atomic_signal_fence(memory_order_release);
-	memcpy(header->magic, VT_MAGIC, magic);
-	if (writer->copy && !(write_all(writer->fd, (uint8_t *)header + magic,
-				      VT_HEADER_BYTES - magic, magic) &&
-				    write_all(writer->fd, header, magic, 0)))
-		return errno == ENOSPC ? VT_E_NO_SPACE : VT_E_IO;
-	return 0;
-}
 
 int vt_writer_open(
 	struct vt_writer *writer, const char *path, const struct vt_writer_options *options)
 {
+	struct vt_file_header like = {.parted = options->keeper != NULL};
 	int error;
 
 	memset(writer, 0, sizeof(*writer));
 	pthread_mutex_init(&writer->lock, NULL);
+	pthread_mutex_init(&writer->order, NULL);
+	writer->parts.main_fd = -1;
 	writer->max_bytes = options->max_bytes;
 	writer->copy = options->copy;
+	writer->paused = options->paused;
 	writer->on_stop = options->on_stop;
-	writer->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (writer->fd < 0)
-		return VT_E_OPEN;
-	error = reserve_bytes(writer, 0, VT_HEADER_BYTES);
-	if (!error) {
-		if (!writer->copy)
-			writer->header = map_shared(writer->fd, 0, VT_HEADER_BYTES);
-		if (!writer->header) {
-			writer->copy = true;
-			writer->header = map_private(VT_HEADER_BYTES);
-		}
-		error = writer->header ? write_header(writer, options->paused) : VT_E_NO_MEMORY;
+	writer->keeper = options->keeper;
+	writer_file_start(writer);
+	error = writer_file_make(writer, path, &writer->header, &like);
+	writer->home = writer->header;
+	if (!error && writer->keeper) {
+		error = writer_parts_begin(writer, path);
+		if (error)
+			unlink(path);
 	}
-	writer->mapped_end = VT_HEADER_BYTES;
 	if (error) {
-		unlink(path);
-		close(writer->fd);
+		if (writer->fd >= 0)
+			close(writer->fd);
 		writer->fd = -1;
 		writer->frozen = true;
 	}
 	return error;
-}
-
-/* Makes room for at least one more chunk. Called with the lock held. */
-static int grow(struct vt_writer *writer)
-{
-	uint64_t offset = writer->mapped_end;
-	uint64_t step = offset / 4 / VT_CHUNK_BYTES * VT_CHUNK_BYTES;
-	uint8_t *segment;
-	int error;
-
-	if (step < GROW_MIN_BYTES)
-		step = GROW_MIN_BYTES;
-	if (step > GROW_MAX_BYTES)
-		step = GROW_MAX_BYTES;
-	error = reserve_bytes(writer, offset, step);
-	if (error) {
-		/* Nearly full: one chunk may still fit. */
-		step = VT_CHUNK_BYTES;
-		error = reserve_bytes(writer, offset, step);
-		if (error)
-			return error;
-	}
-	segment = writer->copy ? map_private(step) : map_shared(writer->fd, offset, step);
-	if (!segment)
-		return VT_E_NO_MEMORY;
-	writer->segment = segment;
-	writer->segment_offset = offset;
-	writer->mapped_end = offset + step;
-	return 0;
-}
-
-static void update_header(struct vt_writer *writer)
-{
-	if (writer->copy && writer->fd >= 0)
-		write_all(writer->fd, writer->header, sizeof(*writer->header), 0);
 }
 
 static void publish(struct vt_lane *lane, uint8_t *end)
@@ -188,17 +49,17 @@ static void publish(struct vt_lane *lane, uint8_t *end)
 	if (writer->copy) {
 		uint64_t offset = lane->chunk_offset;
 
-		write_all(writer->fd, lane->at, (size_t)(end - lane->at),
+		writer_write(writer->fd, lane->at, (size_t)(end - lane->at),
 			offset + (uint64_t)(lane->at - (uint8_t *)chunk));
 		atomic_store_explicit(&chunk->used, (uint32_t)(end - start), memory_order_relaxed);
-		write_all(writer->fd, chunk, sizeof(*chunk), offset);
+		writer_write(writer->fd, chunk, sizeof(*chunk), offset);
 	} else {
 		atomic_store_explicit(&chunk->used, (uint32_t)(end - start), memory_order_release);
 	}
 	lane->at = end;
 }
 
-static void seal(struct vt_lane *lane)
+void writer_seal(struct vt_lane *lane)
 {
 	struct vt_chunk_header *chunk = lane->chunk;
 
@@ -208,9 +69,27 @@ static void seal(struct vt_lane *lane)
 		(uint8_t *)(chunk + 1), atomic_load_explicit(&chunk->used, memory_order_relaxed));
 	atomic_store_explicit(&chunk->sealed, 1, memory_order_release);
 	if (lane->writer->copy)
-		write_all(lane->writer->fd, chunk, sizeof(*chunk), lane->chunk_offset);
+		writer_write(lane->writer->fd, chunk, sizeof(*chunk), lane->chunk_offset);
 	lane->chunk = NULL;
 	lane->at = lane->end = NULL;
+}
+
+void writer_freeze(struct vt_writer *writer, int error)
+{
+	bool stopped;
+
+	pthread_mutex_lock(&writer->lock);
+	stopped = !writer->frozen;
+	if (stopped) {
+		writer->frozen = true;
+		writer->error = error;
+		atomic_store_explicit(&writer->header->stopped, error, memory_order_relaxed);
+		if (writer->home)
+			writer_file_update(writer);
+	}
+	pthread_mutex_unlock(&writer->lock);
+	if (stopped && writer->on_stop)
+		writer->on_stop(error);
 }
 
 /* Takes the next chunk of the file. */
@@ -219,46 +98,52 @@ static int take_chunk(
 {
 	uint64_t n_chunks;
 	uint64_t offset;
-	bool stopped = false;
-	int error = 0;
+	int error;
 
 	pthread_mutex_lock(&writer->lock);
-	n_chunks = atomic_load_explicit(&writer->header->n_chunks, memory_order_relaxed);
-	offset = VT_HEADER_BYTES + n_chunks * VT_CHUNK_BYTES;
-	if (writer->frozen)
+	if (writer->frozen) {
 		error = writer->error;
-	else if (offset + VT_CHUNK_BYTES > writer->mapped_end)
-		error = grow(writer);
+		pthread_mutex_unlock(&writer->lock);
+		return error;
+	}
+	n_chunks = atomic_load_explicit(&writer->home->n_chunks, memory_order_relaxed);
+	offset = VT_HEADER_BYTES + n_chunks * VT_CHUNK_BYTES;
+	error = 0;
+	if (offset + VT_CHUNK_BYTES > writer->mapped_end)
+		error = writer_file_grow(writer);
+	while (error == VT_E_LIMIT && writer->keeper && writer_parts_remove_oldest(writer))
+		error = writer_file_grow(writer);
 	if (!error) {
 		*chunk = (struct vt_chunk_header *)(writer->segment +
 						    (offset - writer->segment_offset));
 		*chunk_offset = offset;
-		atomic_store_explicit(
-			&writer->header->n_chunks, n_chunks + 1, memory_order_relaxed);
-		update_header(writer);
-	} else if (!writer->frozen) {
-		writer->frozen = stopped = true;
-		writer->error = error;
-		atomic_store_explicit(&writer->header->stopped, error, memory_order_relaxed);
-		update_header(writer);
+		atomic_store_explicit(&writer->home->n_chunks, n_chunks + 1, memory_order_relaxed);
+		writer_file_update(writer);
 	}
 	pthread_mutex_unlock(&writer->lock);
-	if (stopped && writer->on_stop)
-		writer->on_stop(error);
 	return error;
 }
 
 static int next_chunk(struct vt_lane *lane)
 {
 	struct vt_writer *writer = lane->writer;
+	bool may_rotate = writer->keeper && !lane->is_checkpoint;
 	struct vt_chunk_header *chunk;
 	uint64_t offset;
 	int error;
 
+	if (may_rotate && writer_parts_full(writer))
+		writer_parts_rotate(writer);
 	error = take_chunk(writer, &chunk, &offset);
-	if (error)
+	if (error == VT_E_LIMIT && may_rotate && !writer->frozen) {
+		writer_parts_rotate(writer);
+		error = take_chunk(writer, &chunk, &offset);
+	}
+	if (error) {
+		writer_freeze(writer, error);
 		return error;
-	seal(lane);
+	}
+	writer_seal(lane);
 	chunk->lane = lane->id;
 	chunk->tid = lane->tid;
 	chunk->base_time_ns = lane->delta.time_ns;
@@ -301,7 +186,7 @@ struct vt_lane *vt_writer_lane(struct vt_writer *writer, uint32_t tid, uint64_t 
 		*link = lane->next_idle;
 	} else {
 		if (writer->lane_page_left < sizeof(*lane)) {
-			writer->lane_page = map_private(LANE_PAGE_BYTES);
+			writer->lane_page = writer_map_private(LANE_PAGE_BYTES);
 			writer->lane_page_left = writer->lane_page ? LANE_PAGE_BYTES : 0;
 		}
 		if (writer->lane_page_left) {
@@ -311,6 +196,8 @@ struct vt_lane *vt_writer_lane(struct vt_writer *writer, uint32_t tid, uint64_t 
 			lane->writer = writer;
 			lane->id = writer->n_lanes++;
 			lane->delta.time_ns = since_ns;
+			lane->next = writer->lanes;
+			writer->lanes = lane;
 		}
 	}
 	pthread_mutex_unlock(&writer->lock);
@@ -334,16 +221,20 @@ int vt_writer_close(struct vt_writer *writer)
 	uint64_t n_chunks;
 	int error = 0;
 
+	if (writer->keeper)
+		pthread_mutex_lock(&writer->order);
 	pthread_mutex_lock(&writer->lock);
 	if (writer->fd >= 0 && !(writer->frozen && writer->error == VT_E_CLOSED)) {
 		writer->frozen = true;
 		writer->error = VT_E_CLOSED;
-		n_chunks = atomic_load_explicit(&writer->header->n_chunks, memory_order_relaxed);
-		update_header(writer);
+		n_chunks = atomic_load_explicit(&writer->home->n_chunks, memory_order_relaxed);
+		writer_file_update(writer);
 		if (ftruncate(writer->fd, (off_t)(VT_HEADER_BYTES + n_chunks * VT_CHUNK_BYTES)))
 			error = VT_E_IO;
 	}
 	pthread_mutex_unlock(&writer->lock);
+	if (writer->keeper)
+		pthread_mutex_unlock(&writer->order);
 	return error;
 }
 
@@ -351,8 +242,12 @@ void vt_writer_forget(struct vt_writer *writer)
 {
 	if (writer->fd >= 0)
 		close(writer->fd);
+	if (writer->keeper && writer->parts.main_fd >= 0)
+		close(writer->parts.main_fd);
 	memset(writer, 0, sizeof(*writer));
 	pthread_mutex_init(&writer->lock, NULL);
+	pthread_mutex_init(&writer->order, NULL);
+	writer->parts.main_fd = -1;
 	writer->fd = -1;
 	writer->frozen = true;
 	writer->error = VT_E_CLOSED;
@@ -418,7 +313,7 @@ static uint8_t *put_difference(uint8_t *p, uint64_t *last, uint64_t value)
 /* The state of the differences is read only after begin_record, which may have begun a new chunk.
  */
 #define RECORD(number, rec, doc)                                                                   \
-	int vt_put_##rec(struct vt_lane *lane, const struct vt_rec_##rec *record)                  \
+	static int put_##rec(struct vt_lane *lane, const struct vt_rec_##rec *record)              \
 	{                                                                                          \
 		int error;                                                                         \
 		uint8_t *p = begin_record(lane, bound_##rec(record), &error);                      \
@@ -432,4 +327,34 @@ static uint8_t *put_difference(uint8_t *p, uint64_t *last, uint64_t value)
 	publish(lane, p);                                                                          \
 	return 0;                                                                                  \
 	}
+#include "vramtrace/records.def"
+
+/* Of a bounded trace, whose books are kept by somebody; NULL: nobody. */
+static const struct vt_keeper *begin_keeping(struct vt_lane *lane)
+{
+	const struct vt_keeper *keeper = lane->is_checkpoint ? NULL : lane->writer->keeper;
+
+	if (keeper)
+		pthread_mutex_lock(&lane->writer->order);
+	return keeper;
+}
+
+static void end_keeping(const struct vt_keeper *keeper, struct vt_lane *lane,
+	enum vt_record_kind kind, const void *record)
+{
+	keeper->observe(kind, lane->tid, lane->delta.time_ns, record);
+	pthread_mutex_unlock(&lane->writer->order);
+}
+
+#define RECORD(number, rec, doc)                                                                   \
+	int vt_put_##rec(struct vt_lane *lane, const struct vt_rec_##rec *record)                  \
+	{                                                                                          \
+		const struct vt_keeper *keeper = begin_keeping(lane);                              \
+		int error = put_##rec(lane, record);                                               \
+		if (keeper)                                                                        \
+			end_keeping(keeper, lane, VT_REC_##rec, record);                           \
+		return error;                                                                      \
+	}
+#define FIELD(type, name, doc)
+#define END_RECORD(rec)
 #include "vramtrace/records.def"

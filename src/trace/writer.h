@@ -18,11 +18,29 @@
 #define VT_TEXT_MAX 16384u
 
 struct vt_writer;
+struct vt_lane;
 
-/* One thread's place to write. Memory belongs to the writer. Only its thread touches it. */
+/*
+ * Who keeps the books of a bounded trace. Both are called with one lock held for all threads, so
+ * that records come one by one, in the order in which they are written.
+ *
+ * observe is told of each record: `record` is its struct vt_rec_<name>, lent for the call; time_ns
+ * its own time, or that of the thread's record before it. checkpoint writes the records that a part
+ * opens with, through the vt_put_* functions and in the order of time; number is that of the part,
+ * now_ns (of the trace) the moment.
+ */
+struct vt_keeper {
+	void (*observe)(
+		enum vt_record_kind kind, uint32_t tid, uint64_t time_ns, const void *record);
+	void (*checkpoint)(struct vt_lane *lane, uint64_t number, uint64_t now_ns);
+};
+
+/* One thread's place to write. Memory belongs to the writer. Only its thread touches it; of a
+ * bounded trace, only with the writer's `order` held. */
 struct vt_lane {
 	struct vt_writer *writer;
 	struct vt_lane *next_idle; /* writer->lock */
+	struct vt_lane *next;	   /* of all lanes; writer->lock */
 	struct vt_chunk_header *chunk;
 	uint8_t *at;  /* end of the last whole record */
 	uint8_t *end; /* of the chunk */
@@ -32,12 +50,36 @@ struct vt_lane {
 	uint32_t n_chunks;     /* begun so far */
 	uint32_t id;
 	uint32_t tid;
+	bool is_checkpoint; /* the one that checkpoints are written to */
+};
+
+/* Stretches of a part that are mapped, and parts that are kept, at most. */
+#define WRITER_MAX_MAPPED 512u
+#define WRITER_MAX_PARTS  8u
+
+/* The parts of a bounded trace; the number of the newest, 0: the trace is not bounded. */
+struct writer_parts {
+	uint64_t number;
+	uint64_t first;			  /* the oldest that is kept */
+	uint64_t bytes;			  /* of all files but the newest part */
+	uint64_t sizes[WRITER_MAX_PARTS]; /* of older parts, by number modulo the size */
+	uint64_t part_bytes;		  /* what a part is to have */
+	uint64_t limit;			  /* the newest is full when it has so many */
+	int main_fd;			  /* of the file itself, -1: not needed */
+	size_t n_mapped;
+	struct writer_mapped {
+		void *at;
+		size_t bytes;
+	} mapped[WRITER_MAX_MAPPED]; /* of the newest part, without its header */
+	struct vt_lane checkpoint;
+	char path[4096 + 32]; /* absolute, of the file itself */
 };
 
 struct vt_writer {
 	pthread_mutex_t lock; /* leaf lock: guards the fields marked "lock" */
 	int fd;		      /* -1: closed; lock */
 	bool copy; /* no shared mapping possible: chunks are private memory, written with pwrite */
+	bool paused;		 /* recording begins paused */
 	bool frozen;		 /* no more chunks: closed, full or failed; lock */
 	int error;		 /* why it is frozen: VT_E_*; lock */
 	uint32_t n_lanes;	 /* lock */
@@ -48,17 +90,25 @@ struct vt_writer {
 	struct vt_lane *idle;	 /* lanes whose thread has ended; lock */
 	uint8_t *lane_page;	 /* unused rest of the newest page of lanes; lock */
 	size_t lane_page_left;	 /* bytes; lock */
-	struct vt_file_header *header;
+	struct vt_lane *lanes;	 /* all of them; lock */
+	struct vt_file_header *header; /* of the file itself */
+	struct vt_file_header *home;   /* of the file that holds the chunks: the same, or the newest
+					  part; lock */
 	uint64_t start_monotonic_ns;
+	uint64_t start_realtime_ns;
 	void (*on_stop)(int error);
+	const struct vt_keeper *keeper; /* of a bounded trace, else NULL */
+	pthread_mutex_t order; /* of a bounded trace: held around each record; taken before lock */
+	struct writer_parts parts; /* order */
 };
 
 struct vt_writer_options {
 	uint64_t max_bytes; /* largest file, 0: no limit */
 	bool paused;	    /* recording begins paused */
 	bool copy;	    /* never use a shared mapping (for tests and odd file systems) */
-	void (*on_stop)(int error); /* told once, with no lock held, when the file can grow no more;
-				       may be NULL */
+	void (*on_stop)(int error);	/* told once, when the file can grow no more; may be NULL */
+	const struct vt_keeper *keeper; /* with max_bytes: old parts go instead; NULL: recording
+					   stops there */
 };
 
 /* Makes the file path: new, mode 0600, no link followed. Returns 0; VT_E_OPEN with errno set

@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	}
 	if (fstat(file.fd, &st) || (file.packed_bytes && st.st_size > (2ll << 30)))
 		abort();
-	if (!vt_reader_open_fd(&reader, file.fd)) {
+	if (!vt_reader_open_fd(&reader, file.fd, NULL, VT_PARTS_ALL)) {
 		while (vt_reader_next(reader, &record) == 1)
 			record_touch(&record);
 		vt_reader_close(reader);

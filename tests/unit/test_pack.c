@@ -56,7 +56,7 @@ static void pack_snapshot(const struct snapshot *snapshot, bool named)
 	struct new_file file;
 	struct replay *replay;
 
-	assert_int_equal(replay_open_fd(&replay, snapshot->fd, PLAIN, NULL, NULL), 0);
+	assert_int_equal(replay_open_fd(&replay, snapshot->fd, PLAIN, VT_PARTS_ALL, NULL, NULL), 0);
 	symbol_table_add_module(
 		table, &(struct vt_rec_module){
 			       .start = 0x1000, .end = 0x2000, .path = {"/nowhere/a.so", 13}});
@@ -126,7 +126,7 @@ static uint64_t count_allocs(int expected_error)
 	int error = unpack_open(&file, PACKED);
 
 	if (!error)
-		error = vt_reader_open_fd(&reader, file.fd);
+		error = vt_reader_open_fd(&reader, file.fd, NULL, VT_PARTS_ALL);
 	if (file.fd >= 0)
 		close(file.fd);
 	assert_int_equal(error, expected_error);
@@ -185,7 +185,8 @@ static void test_symbols_come_back(void **state)
 		table, &(struct vt_rec_module){
 			       .start = 0x1000, .end = 0x2000, .path = {"/nowhere/a.so", 13}});
 	assert_int_equal(unpack_open(&file, PACKED), 0);
-	assert_int_equal(replay_open_fd(&replay, file.fd, PACKED, read_symbol, &reader), 0);
+	assert_int_equal(
+		replay_open_fd(&replay, file.fd, PACKED, VT_PARTS_ALL, read_symbol, &reader), 0);
 	symbol_reader_end(&reader);
 	assert_int_equal(symbol_table_resolve(table, 0x1001, 0, &frames), 2);
 	assert_string_equal(frames[0].function, "inner");

@@ -4,7 +4,7 @@
 
 #include "analysis/allocator.h"
 #include "model/hash.h"
-#include "model/tree.h"
+#include "trace/tree.h"
 
 /* Constants of CUDACachingAllocator.cpp, the same since 1.13. */
 #define MIN_BLOCK_BYTES	    512u

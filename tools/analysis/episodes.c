@@ -451,7 +451,7 @@ static void observe_ask(
 void episodes_observe(
 	struct episodes *episodes, const struct model *model, const struct vt_record *record)
 {
-	if (record->kind < VT_REC_alloc || record->kind > VT_REC_graph_pool)
+	if (!model_is_event(record) || record->kind > VT_REC_graph_pool)
 		return;
 	if (is_ask(record->kind))
 		observe_ask(episodes, model, record);

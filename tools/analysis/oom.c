@@ -191,6 +191,15 @@ void oom_judge(struct oom *oom, const struct model *model, const struct requests
 
 	if (!device)
 		return;
+	oom->is_past = model_is_past(model, oom->episode.last_ns);
+	if (oom->is_past) {
+		oom->episode.n_events = 0;
+		oom->total_bytes = device->total_bytes;
+		take_need(oom, device);
+		if (oom->total_bytes && oom->need_bytes > oom->total_bytes)
+			oom->class = OOM_IMPOSSIBLE;
+		return;
+	}
 	take_device(oom, model, device);
 	note_growth(&oom->holders, requests);
 	take_need(oom, device);

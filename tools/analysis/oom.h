@@ -49,6 +49,7 @@ struct oom {
 	size_t number; /* 1, 2, ... in the order of time */
 	enum oom_class class;
 	uint64_t need_bytes; /* what the request takes, in the driver's pages */
+	bool is_past;	     /* the state then is no longer in the trace: nothing else is known */
 	bool free_known;     /* at that moment */
 	bool free_measured;  /* by the driver, at the refusal; else worked out from what it said
 				last */

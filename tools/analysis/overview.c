@@ -83,9 +83,28 @@ static void add_all_levels(
 	add_levels(filling, model, MODEL_DEVICE_UNKNOWN, at, time_ns);
 }
 
+/* A peak that lies before what single records tell: who held the memory is known, and no more. */
+static void take_past_peak(
+	struct view *view, const struct model *model, const struct model_device *device)
+{
+	view->devices = memory_new(1, sizeof(*view->devices));
+	view->devices[view->n_devices++] = (struct view_device){
+		.ordinal = device->ordinal, .tracked_bytes = device->peak_tracked_bytes};
+	view->time_ns = device->peak_time_ns;
+	site_list_add_past_peak(&view->sites, model);
+	keep_peak_sites(&view->sites, device->ordinal);
+	site_list_sort(&view->sites);
+}
+
 static void visit_view(struct filling *filling, const struct model *model, struct view *view)
 {
 	const struct model_device *device = model_device_find(model, view->moment.device);
+
+	if (view->moment.at == REPLAY_AT_PEAK && device &&
+		model_is_past(model, device->peak_time_ns)) {
+		take_past_peak(view, model, device);
+		return;
+	}
 
 	take_devices(view, model);
 	site_list_add_live(&view->sites, model);

@@ -65,6 +65,49 @@ void site_list_add_live(struct site_list *list, const struct model *model)
 			add_idle(list, allocator, &allocator->holdings[i]);
 }
 
+/* A site whose memory at that peak was not an allocator's, or an allocator's blocks. */
+static void add_past(struct site_list *list, const struct model_site *site)
+{
+	*row_new(list) = (struct site_row){
+		.stack_id = site->key.stack_id,
+		.device = site->key.device,
+		.kind = site->key.kind,
+		.level = site->key.allocator_id ? SITE_BLOCK : SITE_DRIVER,
+		.allocator_id = site->key.allocator_id,
+		.bytes = site->past_peak_bytes,
+		.count = site->n_past_peak,
+		.first_ns = site->first_ns,
+		.last_ns = site->last_ns,
+		.n_threads = site->n_tids,
+	};
+}
+
+void site_list_add_past_peak(struct site_list *list, const struct model *model)
+{
+	for (const struct model_site *site = model->sites; site; site = site->hh.next)
+		if (site->n_past_peak)
+			add_past(list, site);
+	for (size_t i = 0; i < model->n_past_idle; i++) {
+		const struct model_past_idle *idle = &model->past_idle[i];
+		const struct model_allocator *allocator =
+			model_allocator_find(model, idle->allocator_id);
+
+		if (!idle->bytes)
+			continue;
+		*row_new(list) = (struct site_row){
+			.device = idle->device,
+			.kind = idle->kind,
+			.level = SITE_IDLE,
+			.allocator_id = idle->allocator_id,
+			.bytes = idle->bytes,
+			.count = idle->n_segments,
+			.first_ns = allocator ? allocator->first_ns : 0,
+			.last_ns = allocator ? allocator->last_ns : 0,
+			.n_threads = 1,
+		};
+	}
+}
+
 void site_list_add_teardown(struct site_list *list, const struct model *model)
 {
 	for (const struct model_site *site = model->sites; site; site = site->hh.next)

@@ -48,6 +48,10 @@ struct site_filter {
 void site_list_add_live(struct site_list *list, const struct model *model);
 void site_list_add_teardown(struct site_list *list, const struct model *model);
 
+/* Appends what was live when each device was at its peak, of peaks that lie before what single
+ * records of the trace tell (model_is_past). */
+void site_list_add_past_peak(struct site_list *list, const struct model *model);
+
 /* Appends the rows of another list. */
 void site_list_append(struct site_list *list, const struct site_list *other);
 

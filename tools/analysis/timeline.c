@@ -119,13 +119,20 @@ static void finish_phases(struct timeline *timeline, const struct model *model)
 			sizeof(*timeline->phases.items), compare_events);
 }
 
+static uint64_t add_time(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 static void observe(void *user, const struct model *model, const struct vt_record *record)
 {
 	struct filler *filler = user;
 
-	if (record->kind < VT_REC_alloc)
+	if (record->kind < VT_REC_alloc || model_is_summary(record))
 		return;
-	advance(filler, column_at(filler->timeline, record->time_ns));
+	/* What a checkpoint repeats is not all that there was then. */
+	if (!model_is_past(model, record->time_ns))
+		advance(filler, column_at(filler->timeline, record->time_ns));
 	observe_told(filler, model, record);
 	for (size_t i = 0; i < filler->timeline->n_devices; i++) {
 		const struct model_device *device =
@@ -134,7 +141,57 @@ static void observe(void *user, const struct model *model, const struct vt_recor
 		if (device)
 			take_state(&filler->states[i], device);
 	}
-	enter(filler);
+	if (!model_is_past(model, record->time_ns))
+		enter(filler);
+}
+
+static void column_from(struct timeline_column *column, const struct vt_rec_stretch *stretch)
+{
+	*column = (struct timeline_column){
+		.tracked_bytes = stretch->tracked_bytes,
+		.kind_bytes = {[VT_KIND_LINEAR] = stretch->linear_bytes,
+			[VT_KIND_ARRAY] = stretch->array_bytes,
+			[VT_KIND_POOL] = stretch->pool_bytes,
+			[VT_KIND_VMM] = stretch->vmm_bytes,
+			[VT_KIND_MANAGED] = stretch->managed_bytes,
+			[VT_KIND_GRAPH] = stretch->graph_bytes,
+			[VT_KIND_SHARED] = stretch->shared_bytes},
+		.used_known = stretch->used_known,
+		.used_bytes = stretch->used_bytes,
+		.untracked_bytes = stretch->untracked_bytes,
+		.others_bytes = stretch->others_bytes,
+		.unexplained_bytes = stretch->unexplained_bytes,
+	};
+}
+
+/* The checkpoint's timeline into the columns that its stretches reach into. */
+static void enter_stretch(struct timeline *timeline, const struct vt_rec_stretch *stretch)
+{
+	size_t last = column_at(timeline, add_time(stretch->start_ns, stretch->length_ns) - 1);
+	struct timeline_column from;
+
+	column_from(&from, stretch);
+	for (size_t i = 0; i < timeline->n_devices; i++) {
+		if (timeline->devices[i].ordinal != stretch->device)
+			continue;
+		for (size_t k = column_at(timeline, stretch->start_ns); k <= last; k++) {
+			struct timeline_column *to = &timeline->devices[i].columns[k];
+
+			if (from.tracked_bytes >= to->tracked_bytes)
+				*to = from;
+			else
+				take_sample(to, &from);
+		}
+	}
+}
+
+/* Single records begin in the last stretch's column. */
+static void enter_past(struct filler *filler, const struct model *model)
+{
+	for (size_t i = 0; i < model->n_stretches; i++)
+		enter_stretch(filler->timeline, &model->stretches[i]);
+	if (model->kept_from_ns)
+		filler->column = column_at(filler->timeline, model->kept_from_ns);
 }
 
 static bool used(const struct model_device *device)
@@ -166,6 +223,7 @@ int timeline_make(struct timeline *timeline, struct replay *replay, size_t n_col
 	}
 	timeline->host = memory_new(n_columns, sizeof(*timeline->host));
 	filler.states = memory_new(timeline->n_devices, sizeof(*filler.states));
+	enter_past(&filler, model);
 	error = replay_again(replay, observe, &filler);
 	if (error) {
 		timeline_release(timeline);

@@ -91,6 +91,8 @@ static bool is_complete(struct whatif_built *built, const struct replay *replay,
 	if (damage->n_chunks_skipped || damage->n_chunks_cut || damage->missing_bytes ||
 		replay->pack_damaged)
 		refuse(built, WHATIF_LOST, "records are missing (vramtrace info TRACE)");
+	else if (replay->model->part)
+		refuse(built, WHATIF_LOST, "old events were dropped (VRAMTRACE_MAX_SIZE)");
 	else if (allocator->n_unknown_frees || (differs && check->first_ns == allocator->first_ns))
 		refuse(built, WHATIF_BEGAN_LATE,
 			"the recording began when PyTorch had blocks already");

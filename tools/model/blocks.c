@@ -24,7 +24,7 @@ static struct model_piece *piece_at(struct model_allocator *allocator, uint64_t 
 		       : piece_from(tree_find(&allocator->live, address));
 }
 
-static struct model_allocator *allocator_of(struct model *model, uint64_t allocator_id)
+struct model_allocator *model_allocator_of(struct model *model, uint64_t allocator_id)
 {
 	struct model_allocator *allocator = model->last_allocator;
 
@@ -204,7 +204,8 @@ struct told {
 	int64_t reserved_jump;
 };
 
-static void check(struct model_allocator *allocator, const struct told *told, uint64_t time_ns)
+static void check(const struct model *model, struct model_allocator *allocator,
+	const struct told *told, uint64_t time_ns)
 {
 	struct model_check *check = &allocator->check;
 	bool allocated_differs, reserved_differs;
@@ -218,7 +219,8 @@ static void check(struct model_allocator *allocator, const struct told *told, ui
 		check->allocated_bytes += told->bytes + (uint64_t)told->allocated_jump;
 		check->reserved_bytes += (uint64_t)told->reserved_jump;
 	}
-	if (!check->known)
+	/* What a checkpoint repeats adds up only when all of it is there. */
+	if (!check->known || model_is_past(model, time_ns))
 		return;
 	allocated_differs = check->allocated_bytes != allocator->live_bytes;
 	reserved_differs = check->reserved_bytes != allocator->reserved_bytes;
@@ -232,7 +234,7 @@ static void check(struct model_allocator *allocator, const struct told *told, ui
 
 static void note_time(struct model_allocator *allocator, uint64_t time_ns)
 {
-	if (!allocator->n_allocs && !allocator->n_unknown_frees)
+	if (!allocator->n_allocs && !allocator->n_unknown_frees && !allocator->first_ns)
 		allocator->first_ns = time_ns;
 	allocator->last_ns = time_ns;
 }
@@ -240,7 +242,7 @@ static void note_time(struct model_allocator *allocator, uint64_t time_ns)
 static void apply_alloc(struct model *model, const struct vt_record *record)
 {
 	const struct vt_rec_block_alloc *given = &record->block_alloc;
-	struct model_allocator *allocator = allocator_of(model, given->allocator_id);
+	struct model_allocator *allocator = model_allocator_of(model, given->allocator_id);
 	const struct told told = {given->bytes, given->allocated_jump, given->reserved_jump};
 	struct tree_gap gap = make_room(model, allocator, given->address, given->bytes);
 	struct model_piece *piece = piece_new(model);
@@ -249,13 +251,13 @@ static void apply_alloc(struct model *model, const struct vt_record *record)
 	piece_book(model, allocator, piece, &gap, record);
 	allocator->newest = piece;
 	note_peaks(allocator, given->time_ns);
-	check(allocator, &told, given->time_ns);
+	check(model, allocator, &told, given->time_ns);
 }
 
 static void apply_free(struct model *model, const struct vt_record *record)
 {
 	const struct vt_rec_block_free *given = &record->block_free;
-	struct model_allocator *allocator = allocator_of(model, given->allocator_id);
+	struct model_allocator *allocator = model_allocator_of(model, given->allocator_id);
 	struct model_piece *piece = piece_at(allocator, given->address);
 	const struct told told = {-given->bytes, given->allocated_jump, given->reserved_jump};
 
@@ -273,12 +275,12 @@ static void apply_free(struct model *model, const struct vt_record *record)
 		piece_release(model, piece);
 	}
 	note_peaks(allocator, given->time_ns);
-	check(allocator, &told, given->time_ns);
+	check(model, allocator, &told, given->time_ns);
 }
 
 static void apply_totals(struct model *model, const struct vt_rec_block_totals *given)
 {
-	struct model_check *check = &allocator_of(model, given->allocator_id)->check;
+	struct model_check *check = &model_allocator_of(model, given->allocator_id)->check;
 
 	check->restated = true;
 	check->restated_allocated_bytes = given->allocated_bytes;
@@ -287,7 +289,7 @@ static void apply_totals(struct model *model, const struct vt_rec_block_totals *
 
 static void apply_failure(struct model *model, const struct vt_rec_block_failure *given)
 {
-	struct model_allocator *allocator = allocator_of(model, given->allocator_id);
+	struct model_allocator *allocator = model_allocator_of(model, given->allocator_id);
 	struct model_failure_key key = {
 		.stack_id = given->stack_id,
 		.api_id = given->allocator_id,
@@ -303,7 +305,7 @@ static void apply_failure(struct model *model, const struct vt_rec_block_failure
 /* The segments under the block are of this stream; what is known of one stays. */
 static void apply_stream(struct model *model, const struct vt_rec_block_stream *given)
 {
-	struct model_allocator *allocator = allocator_of(model, given->allocator_id);
+	struct model_allocator *allocator = model_allocator_of(model, given->allocator_id);
 	struct model_piece *piece = piece_at(allocator, given->address);
 	struct model_segment *segment = piece ? piece->segment : NULL;
 
@@ -320,7 +322,7 @@ static void apply_stream(struct model *model, const struct vt_rec_block_stream *
 
 static void apply_allocator(struct model *model, const struct vt_rec_allocator *given)
 {
-	struct model_allocator *allocator = allocator_of(model, given->allocator_id);
+	struct model_allocator *allocator = model_allocator_of(model, given->allocator_id);
 
 	allocator->layer = (uint32_t)given->layer;
 	allocator->device = given->device < 0 ? MODEL_DEVICE_UNKNOWN

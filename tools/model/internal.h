@@ -30,6 +30,16 @@ struct place_in_trace {
 	uint32_t tid;
 };
 
+/* Something was freed that is not known to live. */
+void model_note_unknown_free(struct model *model, uint64_t time_ns);
+
+/* Calls that failed before a checkpoint. */
+void model_note_failures(
+	struct model *model, const struct model_failure_key *key, const struct vt_rec_past *given);
+
+/* The allocator, made when new. */
+struct model_allocator *model_allocator_of(struct model *model, uint64_t allocator_id);
+
 /* One more allocation at site. */
 void site_add(struct model *model, struct model_site *site, uint64_t bytes,
 	const struct place_in_trace *place);
@@ -92,6 +102,7 @@ void context_apply(struct model *model, const struct vt_record *record);
 void pool_apply(struct model *model, const struct vt_record *record);
 void graph_apply(struct model *model, const struct vt_record *record);
 void graph_release(struct model *model);
+void checkpoint_apply(struct model *model, const struct vt_record *record);
 void account_apply(struct model *model, const struct vt_record *record);
 void stack_apply(struct model *model, const struct vt_record *record);
 void stack_release(struct model *model);

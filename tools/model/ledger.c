@@ -80,9 +80,11 @@ void site_add(struct model *model, struct model_site *site, uint64_t bytes,
 	size_t low = 0, high = site->n_tids;
 	uint32_t tid = place->tid;
 
-	if (!site->n_allocs)
+	/* A checkpoint tells of earlier ones, and of later ones that are gone. */
+	if (!site->n_allocs && !site->first_ns)
 		site->first_ns = place->time_ns;
-	site->last_ns = place->time_ns;
+	if (place->time_ns > site->last_ns)
+		site->last_ns = place->time_ns;
 	site->live_bytes += bytes;
 	site->n_live++;
 	site->alloc_bytes += bytes;
@@ -281,6 +283,16 @@ static void note_refused(
 	model_note_failure(model, &key, block ? block->bytes : 0, given->time_ns);
 }
 
+void model_note_unknown_free(struct model *model, uint64_t time_ns)
+{
+	/* Another thread was given the address, and said so before the checkpoint: it has counted
+	 * this free as missed. */
+	if (!model_is_past(model, time_ns))
+		model->n_unknown_frees++;
+	else if (model->n_missed_frees)
+		model->n_missed_frees--;
+}
+
 void ledger_apply_free(struct model *model, const struct vt_record *record)
 {
 	const struct vt_rec_free *given = &record->free;
@@ -301,7 +313,7 @@ void ledger_apply_free(struct model *model, const struct vt_record *record)
 		again_note_free(model, block, given);
 		ledger_end_block(model, block, false);
 	} else {
-		model->n_unknown_frees++;
+		model_note_unknown_free(model, given->time_ns);
 	}
 }
 

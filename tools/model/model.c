@@ -77,6 +77,8 @@ void model_free(struct model *model)
 	free(model->devices);
 	free(model->changes);
 	free(model->peers);
+	free(model->stretches);
+	free(model->past_idle);
 	free(model->environment.items);
 	free(model->uncovered.items);
 	free(model->notes.items);
@@ -164,23 +166,46 @@ struct model_site *model_block_site_of(struct model *model, uint64_t stack_id,
 		model, (struct model_site_key){stack_id, device->ordinal, kind, allocator_id});
 }
 
-void model_note_failure(
-	struct model *model, const struct model_failure_key *key, uint64_t bytes, uint64_t time_ns)
+static struct model_failure *failure_of(
+	struct model *model, const struct model_failure_key *key, uint64_t first_ns)
 {
 	struct model_failure *failure;
 
 	HASH_FIND(hh, model->failures, key, sizeof(*key), failure);
-	if (!failure) {
-		failure = memory_new(1, sizeof(*failure));
-		failure->key = *key;
-		failure->first_ns = time_ns;
-		HASH_ADD(hh, model->failures, key, sizeof(failure->key), failure);
-	}
+	if (failure)
+		return failure;
+	failure = memory_new(1, sizeof(*failure));
+	failure->key = *key;
+	failure->first_ns = first_ns;
+	HASH_ADD(hh, model->failures, key, sizeof(failure->key), failure);
+	return failure;
+}
+
+void model_note_failure(
+	struct model *model, const struct model_failure_key *key, uint64_t bytes, uint64_t time_ns)
+{
+	struct model_failure *failure = failure_of(model, key, time_ns);
+
 	failure->n_calls++;
 	failure->bytes = add_capped(failure->bytes, bytes);
 	if (bytes > failure->largest_bytes)
 		failure->largest_bytes = bytes;
-	failure->last_ns = time_ns;
+	/* Those that a checkpoint repeats come after what it sums up. */
+	if (time_ns > failure->last_ns)
+		failure->last_ns = time_ns;
+}
+
+void model_note_failures(
+	struct model *model, const struct model_failure_key *key, const struct vt_rec_past *given)
+{
+	struct model_failure *failure = failure_of(model, key, given->first_ns);
+
+	failure->n_calls += given->count;
+	failure->bytes = add_capped(failure->bytes, given->bytes);
+	if (given->largest_bytes > failure->largest_bytes)
+		failure->largest_bytes = given->largest_bytes;
+	if (given->last_ns > failure->last_ns)
+		failure->last_ns = given->last_ns;
 }
 
 static void text_add(struct model_texts *texts, struct vt_text text)
@@ -328,11 +353,10 @@ static void apply_description(struct model *model, const struct vt_record *recor
 
 static void note_time(struct model *model, const struct vt_record *record)
 {
-	bool event = (record->kind >= VT_REC_alloc && record->kind <= VT_REC_graph_pool) ||
-		     record->kind == VT_REC_copy_time || record->kind == VT_REC_peer_access;
+	bool event = model_is_event(record);
 	bool told = record->kind >= VT_REC_mark && record->kind <= VT_REC_pause;
 
-	if (event && !model->n_events++)
+	if (event && !model->n_events++ && !model->part)
 		model->first_ns = record->time_ns;
 	if ((event || told || record->kind == VT_REC_end) && record->time_ns > model->last_ns)
 		model->last_ns = record->time_ns;
@@ -358,6 +382,12 @@ bool model_may_raise(const struct vt_record *record)
 static void apply(struct model *model, const struct vt_record *record)
 {
 	switch (record->kind) {
+	case VT_REC_checkpoint:
+	case VT_REC_figure:
+	case VT_REC_past:
+	case VT_REC_stretch:
+		checkpoint_apply(model, record);
+		break;
 	case VT_REC_alloc:
 		ledger_apply_alloc(model, record);
 		break;

@@ -14,7 +14,7 @@
 #include "model/hash.h"
 #include "model/phases.h"
 #include "model/transfer.h"
-#include "model/tree.h"
+#include "trace/tree.h"
 #include "vramtrace/format.h"
 
 /* In the place of a device ordinal. */
@@ -168,8 +168,21 @@ struct model_site {
 	size_t n_tids;
 	size_t tids_room;
 	uint32_t last_tid;
+	/* Without segments, when the device was at its peak before the checkpoint. */
+	uint64_t past_peak_bytes;
+	uint64_t n_past_peak;
 	struct model_totals *group; /* booked too, see model_group_sites; NULL: none */
 	UT_hash_handle hh;
+};
+
+/* What an allocator held beyond its blocks when the device was at its peak before the checkpoint.
+ */
+struct model_past_idle {
+	uint64_t allocator_id;
+	int device;
+	uint32_t kind;
+	uint64_t n_segments;
+	uint64_t bytes;
 };
 
 /* What a record did to what a site holds. */
@@ -539,6 +552,16 @@ struct model {
 	struct model_pauses pauses;
 	uint64_t reserved_bytes; /* of address space */
 
+	/* Of a bounded trace: what came before is known from a checkpoint. */
+	uint64_t part;	       /* number of the oldest part that is there; 0: all of it is */
+	uint64_t kept_from_ns; /* from when on single records are there; 0: from the beginning */
+	struct vt_rec_stretch *stretches; /* the timeline before, in order for each device */
+	size_t n_stretches;
+	size_t stretches_room;
+	struct model_past_idle *past_idle;
+	size_t n_past_idle;
+	size_t past_idle_room;
+
 	uint64_t first_ns; /* time of the first and last event */
 	uint64_t last_ns;
 	uint64_t n_events; /* records with a time of their own, from alloc on */
@@ -569,6 +592,28 @@ uint64_t model_paused_ns(const struct model *model);
 
 /* Swap of the machine that is in use. */
 uint64_t model_swap_used(const struct vt_rec_host_memory *sample);
+/* True for records of single moments of the program, which have a time of their own; not for what
+ * describes it, or sums up what came before. */
+static inline bool model_is_event(const struct vt_record *record)
+{
+	return (record->kind >= VT_REC_alloc && record->kind <= VT_REC_graph_pool &&
+		       record->kind != VT_REC_figure && record->kind != VT_REC_past &&
+		       record->kind != VT_REC_stretch) ||
+	       record->kind == VT_REC_copy_time || record->kind == VT_REC_peer_access;
+}
+
+/* True for records of a checkpoint that sum up what came before. */
+static inline bool model_is_summary(const struct vt_record *record)
+{
+	return record->kind == VT_REC_checkpoint || record->kind == VT_REC_figure ||
+	       record->kind == VT_REC_past || record->kind == VT_REC_stretch;
+}
+
+/* Whether what the memory of a device looked like at this moment is no longer in the trace. */
+static inline bool model_is_past(const struct model *model, uint64_t time_ns)
+{
+	return time_ns < model->kept_from_ns;
+}
 
 /* The device with this ordinal, the host or the unknown bucket for MODEL_DEVICE_*; NULL when none
  * was seen. Borrowed. */

@@ -72,11 +72,11 @@ int replay_open(struct replay **out, const char *path, replay_observer *observer
 	return begin(out, reader, error, path, observer, user);
 }
 
-int replay_open_fd(
-	struct replay **out, int fd, const char *path, replay_observer *observer, void *user)
+int replay_open_fd(struct replay **out, int fd, const char *path, enum vt_parts_which which,
+	replay_observer *observer, void *user)
 {
 	struct vt_reader *reader;
-	int error = vt_reader_open_fd(&reader, fd);
+	int error = vt_reader_open_fd(&reader, fd, path, which);
 
 	return begin(out, reader, error, path, observer, user);
 }
@@ -147,7 +147,7 @@ static void find_next_record(struct visit *visit)
 static void visit_before(
 	struct visit *visit, const struct model *model, const struct vt_record *record)
 {
-	if (record->kind < VT_REC_alloc)
+	if (record->kind < VT_REC_alloc || model_is_summary(record))
 		return;
 	for (size_t i = 0; i < visit->n; i++)
 		if (visit->moments[i].at == REPLAY_AT_TIME && !visit->done[i] &&
@@ -169,7 +169,7 @@ static void visit_at_record(
 static void visit_after(
 	struct visit *visit, const struct model *model, const struct vt_record *record)
 {
-	if (record->time_ns >= visit->next_record_ns && record->kind >= VT_REC_alloc)
+	if (record->time_ns >= visit->next_record_ns && model_is_event(record))
 		visit_at_record(visit, model, record);
 	if (!model_may_raise(record))
 		return;

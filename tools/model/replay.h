@@ -42,9 +42,10 @@ typedef void replay_visitor(void *user, const struct model *model, size_t i);
  * freed with replay_close; or VT_E_* (for VT_E_OPEN and VT_E_IO errno says more) and NULL. A
  * damaged trace is no error: see damage. */
 int replay_open(struct replay **replay, const char *path, replay_observer *observer, void *user);
-/* The same of the trace that is open as fd, which stays the caller's; path is what it is called. */
-int replay_open_fd(
-	struct replay **replay, int fd, const char *path, replay_observer *observer, void *user);
+/* The same of the trace that is open as fd, which stays the caller's; path is what it is called. Of
+ * a bounded trace, `which` says what of it is read. */
+int replay_open_fd(struct replay **replay, int fd, const char *path, enum vt_parts_which which,
+	replay_observer *observer, void *user);
 void replay_close(struct replay *replay);
 
 /* Another pass, with observer (NULL: none) for each record. Borrowed results of older passes are

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "model/hash.h"
-#include "model/tree.h"
+#include "trace/tree.h"
 #include "vramtrace/format.h"
 
 /* What sort of host memory a copy touched. */

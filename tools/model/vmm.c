@@ -106,7 +106,7 @@ static void apply_release(struct model *model, const struct vt_rec_handle_releas
 	else if (handle)
 		handle_drop(model, handle);
 	else
-		model->n_unknown_frees++;
+		model_note_unknown_free(model, release->time_ns);
 }
 
 /* A failed call on address space; those have no stack but where one is given. */

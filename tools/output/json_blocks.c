@@ -65,17 +65,18 @@ static void put_checks(struct json *json, const struct model_check *check)
 	json_close(json, '}');
 }
 
-static void put_sums(struct json *json, const struct model_allocator *allocator)
+static void put_sums(struct json *json, const struct model_allocator *allocator, bool whole)
 {
 	json_number(json, "allocated_bytes", allocator->live_bytes);
 	json_number(json, "reserved_bytes", allocator->reserved_bytes);
 	json_number(json, "peak_allocated_bytes", allocator->peak_live.bytes);
 	json_number(json, "peak_reserved_bytes", allocator->peak_reserved.bytes);
 	json_number(json, "active_bytes", allocator->live_bytes + allocator->pending_bytes);
-	json_number(json, "peak_active_bytes", allocator->peak_active.bytes);
+	/* A checkpoint tells neither what waited for streams nor how segments were split. */
+	json_number_or_null(json, "peak_active_bytes", whole, allocator->peak_active.bytes);
 	json_number(json, "pending_bytes", allocator->pending_bytes);
 	json_number(json, "inactive_split_bytes", allocator->split_bytes);
-	json_number(json, "peak_inactive_split_bytes", allocator->peak_split.bytes);
+	json_number_or_null(json, "peak_inactive_split_bytes", whole, allocator->peak_split.bytes);
 	json_number(json, "outside_bytes", allocator->outside_bytes);
 	json_number(json, "blocks", allocator->live.n_nodes);
 	json_number(json, "pending_blocks", allocator->pending.n_nodes);
@@ -101,7 +102,7 @@ static void put_allocator(struct json *json, const struct report_trace *trace, s
 	} else {
 		json_text(json, "name", allocator->name);
 	}
-	put_sums(json, allocator);
+	put_sums(json, allocator, !trace->overview->replay->model->part);
 	put_layout(json, trace->overview->replay->model, allocator);
 	put_checks(json, &allocator->check);
 	json_close(json, '}');

@@ -189,6 +189,8 @@ static void put_pools(
 
 static void put_owners(struct json *json, const struct overview *overview, int device)
 {
+	bool whole = !overview->replay->model->part;
+
 	if (!overview->owners_known) {
 		json_null(json, "owners");
 		return;
@@ -204,7 +206,8 @@ static void put_owners(struct json *json, const struct overview *overview, int d
 		json_number(json, "allocations", row->totals.n_allocs);
 		json_number(json, "frees", row->totals.n_frees);
 		json_number(json, "live_bytes", row->totals.live_bytes);
-		json_number(json, "peak_bytes", row->totals.peak_live_bytes);
+		/* Owners are told apart by readers: a checkpoint knows of none. */
+		json_number_or_null(json, "peak_bytes", whole, row->totals.peak_live_bytes);
 		json_close(json, '}');
 	}
 	json_close(json, ']');

@@ -290,16 +290,18 @@ static void put_account(struct json *json, const struct oom *oom)
 
 static void put_ledgers(struct json *json, const struct oom *oom)
 {
-	json_number(json, "tracked_bytes", oom->tracked_bytes);
+	bool known = !oom->is_past;
+
+	json_number_or_null(json, "tracked_bytes", known, oom->tracked_bytes);
 	json_open(json, "by_kind", '{');
 	for (uint32_t kind = VT_KIND_LINEAR; kind < VT_N_KINDS; kind++)
-		json_number(json, model_kind_name(kind),
+		json_number_or_null(json, model_kind_name(kind), known,
 			kind == VT_KIND_PINNED || kind == VT_KIND_REGISTERED
 				? oom->host_kinds[kind].live_bytes
 				: oom->kinds[kind].live_bytes);
 	json_close(json, '}');
-	json_number(json, "reserved_address_bytes", oom->reserved_address_bytes);
-	json_number(json, "mapped_bytes", oom->mapped_bytes);
+	json_number_or_null(json, "reserved_address_bytes", known, oom->reserved_address_bytes);
+	json_number_or_null(json, "mapped_bytes", known, oom->mapped_bytes);
 }
 
 static void put_holders(struct json *json, const struct stack_source *source, const struct oom *oom)

@@ -108,6 +108,7 @@ static void put_trace_facts(struct json *json, const struct report_trace *trace)
 	json_bool(json, "complete", facts->complete);
 	json_number(json, "events", facts->n_events);
 	json_number(json, "lost_events", facts->n_lost);
+	json_number_or_null(json, "kept_from_ns", model->part, model->kept_from_ns);
 	json_string(json, "stopped", facts->stopped ? vt_error_text(facts->stopped) : NULL);
 	put_damage(json, facts);
 	json_number_or_null(json, "driver_version", model->driver_seen, model->driver.version);

@@ -177,11 +177,15 @@ static void put_unexplained(FILE *out, const struct oom *oom)
 {
 	const struct episode *episode = &oom->episode;
 
-	if (episode->want == EPISODE_HOST)
+	if (episode->want == EPISODE_HOST && !oom->is_past)
 		fprintf(out, "the host refused page-locked memory, with %s page-locked already",
 			format_bytes(oom->host_kinds[VT_KIND_PINNED].live_bytes +
 				     oom->host_kinds[VT_KIND_REGISTERED].live_bytes)
 				.text);
+	else if (oom->is_past)
+		fputs("what the memory was like then is no longer in the trace "
+		      "(VRAMTRACE_MAX_SIZE)",
+			out);
 	else if (!oom->free_known)
 		fputs("how much was free is not known", out);
 	else if (oom->free_bytes >= oom->need_bytes)

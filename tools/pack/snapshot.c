@@ -63,7 +63,7 @@ int snapshot_take(struct snapshot *snapshot, int fd)
 {
 	struct vt_reader *reader;
 	struct stat st;
-	int error = vt_reader_open_fd(&reader, fd);
+	int error = vt_reader_open_fd(&reader, fd, NULL, VT_PARTS_ALL);
 	uint64_t room;
 
 	*snapshot = (struct snapshot){.fd = fd};

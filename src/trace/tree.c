@@ -1,4 +1,4 @@
-#include "model/tree.h"
+#include "trace/tree.h"
 
 static uint32_t next_random(struct tree *tree)
 {

@@ -3,8 +3,8 @@
  * that neither insertion nor removal needs memory, or more than a few steps once the place is
  * known. For address look-ups: which block contains this address.
  */
-#ifndef VRAMTRACE_MODEL_TREE_H
-#define VRAMTRACE_MODEL_TREE_H
+#ifndef VRAMTRACE_TRACE_TREE_H
+#define VRAMTRACE_TRACE_TREE_H
 
 #include <stddef.h>
 #include <stdint.h>
