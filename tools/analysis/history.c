@@ -402,6 +402,24 @@ static void begin(struct history *history, uint64_t time_ns)
 	history->marks = (struct curve_axis){.unit = 1};
 }
 
+/* What a checkpoint repeats is all there when single records begin. When it came says nothing: of
+ * its time only what still lives is known, which is always more and more. */
+static void observe_past(
+	struct history *history, const struct model *model, const struct vt_record *record)
+{
+	uint64_t time_ns = model->kept_from_ns;
+
+	begin(history, time_ns);
+	for (size_t i = 0; i < model->n_changes; i++)
+		note_change(history, &model->changes[i], time_ns);
+	curve_axis_note(&history->time, time_ns, 0);
+	history->last_event_ns = time_ns;
+	if (record->kind == VT_REC_block_alloc)
+		note_idle(history, model, record->block_alloc.allocator_id, time_ns);
+	else if (record->kind == VT_REC_graph)
+		note_graph(history, &record->graph);
+}
+
 void history_observe(
 	struct history *history, const struct model *model, const struct vt_record *record)
 {
@@ -410,8 +428,13 @@ void history_observe(
 	if (record->kind < VT_REC_alloc && record->kind != VT_REC_thread)
 		return;
 	note_lane(history, record);
-	if (record->kind < VT_REC_alloc || record->kind > VT_REC_peer_access)
+	if (record->kind < VT_REC_alloc || record->kind > VT_REC_peer_access ||
+		model_is_summary(record))
 		return;
+	if (model_is_past(model, record->time_ns)) {
+		observe_past(history, model, record);
+		return;
+	}
 	begin(history, record->time_ns);
 	for (size_t i = 0; i < model->n_changes; i++) {
 		note_change(history, &model->changes[i], record->time_ns);
