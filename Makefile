@@ -123,6 +123,7 @@ src_python  := $(wildcard src/python/*.c)
 src_elf     := $(wildcard src/elf/*.c)
 src_hooks   := $(wildcard src/hooks/*.c src/hooks/*.S)
 src_tools   := $(wildcard tools/*.c tools/*/*.c)
+src_proto   := $(wildcard tools/output/*.proto)
 src_simcuda := $(wildcard tests/sim/sim_*.c)
 src_simrt   := $(wildcard tests/sim/cudart_*.c)
 src_simnvml := tests/sim/nvml_sim.c
@@ -168,7 +169,7 @@ $(BUILD)/src/hooks/%.o: inc = $(inc_src) $(cuda_includes)
 $(BUILD)/src/%.o: inc = $(inc_src)
 $(BUILD)/src/%.o: more = -fvisibility=hidden -ftls-model=initial-exec $(warn_flags)
 $(BUILD)/src/hooks/dl.o $(BUILD)/src/elf/object.o: more += $(dl_flags)
-$(BUILD)/tools/%.o: inc = $(inc_src) -Itools
+$(BUILD)/tools/%.o: inc = $(inc_src) -Itools -I$(BUILD)/generated
 $(BUILD)/tools/%.o: more = $(warn_flags)
 $(BUILD)/tests/%.o $(BUILD)/examples/%.o: inc = $(inc_src) -Itools -Itests -Itests/sim $(cuda_includes)
 $(BUILD)/tests/%.o $(BUILD)/examples/%.o: more = $(test_warn)
@@ -212,8 +213,22 @@ $(BUILD)/sim/libunwind.so.8: $(BUILD)/tests/tsan/libunwind.o
 	$(call say,LD,$@)$(CC) $(std_flags) -shared -Wl,-soname,$(@F) -o $@ $^ $(LDFLAGS)
 
 # --- The command -----------------------------------------------------------------------------------------------------
-cli_objs := $(call objs,$(src_tools) $(src_trace))
-cli_libs := -Wl,--as-needed -ldw -lelf -lzstd -liberty -lncursesw -ltinfo -lm
+# Messages of other programs' formats: C from the .proto files, under $(BUILD)/generated.
+proto_c := $(patsubst tools/%.proto,$(BUILD)/generated/%.pb-c.c,$(src_proto))
+proto_h := $(proto_c:.c=.h)
+proto_objs := $(proto_c:.c=.o)
+
+$(BUILD)/generated/%.pb-c.c $(BUILD)/generated/%.pb-c.h: tools/%.proto
+	@mkdir -p $(@D)
+	$(call say,PROTO,$<)protoc-c --proto_path=$(<D) --c_out=$(@D) $<
+
+$(proto_objs): %.o: %.c $(flags_file)
+	$(call say,CC,$<)$(CC) $(std_flags) $(defines) $(CPPFLAGS) $(depflags) -c -o $@ $<
+
+$(call objs,$(src_tools)): | $(proto_h)
+
+cli_objs := $(call objs,$(src_tools) $(src_trace)) $(proto_objs)
+cli_libs := -Wl,--as-needed -ldw -lelf -lzstd -lz -lprotobuf-c -lncursesw -ltinfo -liberty -lm
 
 $(cli): $(cli_objs)
 	$(call say,LD,$@)$(CC) $(std_flags) -Wl,-z,now -Wl,-z,relro -o $@ $^ $(LDFLAGS) $(cli_libs)
@@ -336,7 +351,7 @@ $(selftest): %: %.o | $(sims)
 	$(call say,LD,$@)$(link_program) -lcudart -lcuda -lcmocka -ldl
 
 # --- Tests -----------------------------------------------------------------------------------------------------------
-$(BUILD)/tests/libunder_test.a: $(call objs,$(src_trace) $(src_elf) $(src_record) $(src_python) $(filter-out tools/main.c,$(src_tools)))
+$(BUILD)/tests/libunder_test.a: $(call objs,$(src_trace) $(src_elf) $(src_record) $(src_python) $(filter-out tools/main.c,$(src_tools))) $(proto_objs)
 	@mkdir -p $(@D)
 	$(call say,AR,$@)rm -f $@; $(AR) rcs $@ $^
 
@@ -394,7 +409,7 @@ demo: all ## run a leaking program on the simulated CUDA under the preload; prin
 headers    := $(wildcard include/*/*.h src/*/*.h src/*/*/*.h tools/*.h tools/*/*.h tests/sim/*.h)
 formatted  := $(wildcard $(foreach d,include/* src/* src/*/* tools tools/* tests/* tests/*/lib examples,$(d)/*.c $(d)/*.h))
 tidy_files := $(filter %.c,$(src_trace) $(src_elf) $(src_record) $(src_python) $(src_hooks)) $(src_tools)
-inc_of      = $(inc_src) $(if $(filter tools/%,$(1)),-Itools) $(if $(filter tests/%,$(1)),-Itests/sim) \
+inc_of      = $(inc_src) $(if $(filter tools/%,$(1)),-Itools -I$(BUILD)/generated) $(if $(filter tests/%,$(1)),-Itests/sim) \
 	$(if $(filter src/hooks/% tests/%,$(1)),$(cuda_includes))
 
 layers: ## every include follows the arrows of the architecture
@@ -402,7 +417,7 @@ layers: ## every include follows the arrows of the architecture
 
 hdr-check: $(patsubst %,$(BUILD)/check/%.alone,$(headers)) ## every header compiles alone
 
-$(BUILD)/check/%.h.alone: %.h $(flags_file)
+$(BUILD)/check/%.h.alone: %.h $(flags_file) | $(proto_h)
 	@mkdir -p $(@D)
 	$(call say,HDR,$<)$(CC) $(std_flags) $(warn_flags) -Werror $(defines) $(call inc_of,$<) $(CPPFLAGS) \
 		-MMD -MP -MF $@.d -MT $@ -fsyntax-only -include $< -x c /dev/null
@@ -418,7 +433,7 @@ tidy_args := $(addprefix --extra-arg=,-Xclang -analyzer-config -Xclang max-nodes
 cppcheck_flags := --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
 	--suppress=missingIncludeSystem --suppress=uninitvar -D__x86_64__ -D'ElfW(type)=Elf64_$(hash)$(hash)type' -Iinclude -Isrc -Itools
 
-$(BUILD)/check/%.c.tidy: %.c .clang-tidy $(headers) $(flags_file)
+$(BUILD)/check/%.c.tidy: %.c .clang-tidy $(headers) $(flags_file) | $(proto_h)
 	@mkdir -p $(@D)
 	$(call say,TIDY,$<)$(CLANG_TIDY) --quiet --warnings-as-errors='*' $(call uthash_checks,$<) $(tidy_args) $< -- -std=gnu11 $(defines) \
 		$(call inc_of,$<) >$@.log 2>&1 || { cat $@.log; exit 1; }

@@ -8,15 +8,16 @@ set -eu
 cd "$(dirname "$0")/.."
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive
 
-packages='gcc g++ libc6-dev libunwind-dev uthash-dev libcmocka-dev libelf-dev libdw-dev libzstd-dev libiberty-dev libncurses-dev python3
-	python3-dev python3-greenlet patchelf'
+packages='gcc g++ libc6-dev libunwind-dev uthash-dev libcmocka-dev libelf-dev libdw-dev libzstd-dev libiberty-dev zlib1g-dev
+	libprotobuf-c-dev protobuf-c-compiler libncurses-dev python3 python3-dev python3-greenlet patchelf'
 [ "${DEPS:-}" != ci ] || packages="$packages clang clang-format clang-tidy cppcheck gcc-aarch64-linux-gnu
 	libc6-dev-arm64-cross qemu-user-static"
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
 	echo "make deps works with Debian's apt, which is not here. Install by hand: a C compiler, and the development"
-	echo "files of libunwind, uthash, CMocka, libelf, libdw (elfutils), zstd and libiberty (binutils); python3 and"
-	echo "patchelf; the CUDA toolkit's headers, 11.8 or newer (CUDA_HOME=folder when make does not find them)."
+	echo "files of libunwind, uthash, CMocka, libelf, libdw (elfutils), zstd, zlib, protobuf-c (with protoc-c) and"
+	echo "libiberty (binutils); python3 and patchelf; the CUDA toolkit's headers, 11.8 or newer (CUDA_HOME=folder when"
+	echo "make does not find them)."
 	exit 1
 fi
 

@@ -34,6 +34,7 @@ BEGIN {
 	only("^(libdw|dwarf|libiberty/.*|demangle)\\.h$|^elfutils/", "^tools/symbol/", "tools/symbol")
 	only("^n?curses\\.h$", "^tools/output/", "tools/output")
 	only("^zstd.*\\.h$", "^tools/pack/", "tools/pack")
+	only("^zlib\\.h$|pb-c\\.h$", "^tools/output/", "tools/output")
 }
 function only(pattern, where, text)
 {

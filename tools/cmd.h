@@ -40,7 +40,7 @@ enum {
 	OPTION_LIMIT = 1 << 4,
 	OPTION_MIN_BYTES = 1 << 5,
 	OPTION_AT = 1 << 6,
-	OPTION_CSV = 1 << 7,
+	OPTION_CSV = 1 << 7, /* --csv, --svg */
 	OPTION_ASCII = 1 << 8,
 	OPTION_POINTS = 1 << 9,
 	OPTION_RECORDER = 1 << 10, /* --max-size, --stack, ... */
@@ -57,6 +57,7 @@ enum {
 	OPTION_LIMITS = 1 << 21, /* --max-peak, --no-oom, ... */
 	OPTION_FROM_TO = 1 << 22,
 	OPTION_ONCE = 1 << 24,	 /* of top */
+	OPTION_FORMAT = 1 << 23,
 };
 
 /* Settings of PyTorch's allocator that can be tried together. */
@@ -87,6 +88,7 @@ struct options {
 	bool json;
 	bool quiet;
 	bool csv;
+	bool svg; /* output is given */
 	bool ascii;
 	bool help;
 	struct show show;
@@ -96,6 +98,7 @@ struct options {
 	bool pack;
 	bool once;
 	const char *output; /* of OPTION_OUTPUT, _TRACE or _PACKED; NULL: not given */
+	const char *format; /* NULL: not given */
 	struct site_filter filter;
 	bool at_given;
 	enum replay_at at;
@@ -146,6 +149,7 @@ int cmd_oom(const struct options *options);
 int cmd_transfers(const struct options *options);
 int cmd_whatif(const struct options *options);
 int cmd_timeline(const struct options *options);
+int cmd_export(const struct options *options);
 int cmd_dump(const struct options *options);
 int cmd_info(const struct options *options);
 int cmd_snapshot(const struct options *options);

@@ -1,4 +1,5 @@
 #include "input.h"
+#include "output/timeline_svg.h"
 #include "output/timeline_text.h"
 
 #define DEFAULT_POINTS 1000u
@@ -8,6 +9,8 @@ static void print(FILE *out, const struct style *style, const struct options *op
 {
 	if (options->csv)
 		timeline_csv(out, timeline);
+	else if (options->svg)
+		timeline_svg(out, timeline, replay->model);
 	else if (options->json)
 		timeline_json(out, timeline, replay->path);
 	else
@@ -18,6 +21,7 @@ int cmd_timeline(const struct options *options)
 {
 	struct replay *replay;
 	struct timeline timeline;
+	struct owner_source owners;
 	struct input input;
 	struct style style;
 	size_t n_points = options->n_points;
@@ -33,11 +37,13 @@ int cmd_timeline(const struct options *options)
 	}
 	style_init(&style, out, options->ascii);
 	if (!n_points)
-		n_points =
-			options->csv || options->json ? DEFAULT_POINTS : timeline_columns(&style);
+		n_points = options->csv || options->json || options->svg ? DEFAULT_POINTS
+									 : timeline_columns(&style);
 	for (size_t i = 0; i < input.n_traces; i++) {
 		replay = input.traces[i].replay;
-		error = timeline_make(&timeline, replay, n_points);
+		owners = input_owners(&input.traces[i]);
+		error = timeline_make(&timeline, replay, n_points,
+			&(struct timeline_also){&owners, &input.traces[i].watch->episodes});
 		if (error) {
 			input_complain(replay->path, error);
 			input.status = STATUS_UNREADABLE;

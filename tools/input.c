@@ -230,13 +230,17 @@ static const char *owner_label(void *user, const struct model *model, uint64_t s
 	return stack_owner(&source, stack_id);
 }
 
-/* The moments of a trace's out-of-memory episodes: of the one with this number, 0: of all. */
-static size_t put_ooms(const struct watch *watch, size_t number, struct replay_moment *moments)
+struct owner_source input_owners(const struct input_trace *trace)
+{
+	return (struct owner_source){owner_label, trace->symbols};
+}
+
+size_t input_ooms(const struct input_trace *trace, size_t number, struct replay_moment *moments)
 {
 	struct oom_list list;
 	size_t n = 0;
 
-	oom_list_make(&list, &watch->episodes);
+	oom_list_make(&list, &trace->watch->episodes);
 	for (size_t i = 0; i < list.n_items; i++)
 		if (!number || list.items[i].number == number)
 			moments[n++] = list.items[i].episode.moment;
@@ -262,7 +266,7 @@ static int make_overview(const struct input *input, struct input_trace *trace,
 
 	if (wants->at_oom) {
 		request.moments = ooms;
-		request.n = put_ooms(trace->watch, wants->oom_number, ooms);
+		request.n = input_ooms(trace, wants->oom_number, ooms);
 	}
 	return overview_make(&trace->overview, trace->replay, &request);
 }
@@ -275,7 +279,7 @@ int input_overview(struct input *input, const struct input_wants *wants)
 	input->shown = memory_new(input->n_traces, sizeof(*input->shown));
 	for (size_t i = 0; i < input->n_traces && !error; i++) {
 		struct input_trace *trace = &input->traces[i];
-		struct owner_source owners = {owner_label, trace->symbols};
+		struct owner_source owners = input_owners(trace);
 
 		error = make_overview(input, trace, wants, &owners);
 		facts[i] = &trace->overview.facts;
@@ -296,8 +300,7 @@ int input_suppress(struct input *input, const struct options *options)
 									  : STATUS_USAGE;
 }
 
-/* Whether there is such an episode in any trace; says so on stderr if there is none. */
-static bool has_ooms(const struct input *input, size_t number)
+bool input_has_ooms(const struct input *input, size_t number)
 {
 	size_t most = 0;
 
@@ -325,7 +328,7 @@ int input_overview_at(struct input *input, const struct options *options, enum r
 
 	wants.at_oom = moment.at == REPLAY_AT_RECORD;
 	wants.oom_number = options->oom_number;
-	if (wants.at_oom && !has_ooms(input, wants.oom_number))
+	if (wants.at_oom && !input_has_ooms(input, wants.oom_number))
 		return STATUS_USAGE;
 	if (moment.at != REPLAY_AT_PEAK || options->filter.one_device) {
 		wants.moments = &moment;
@@ -349,7 +352,7 @@ int input_findings(struct input *input, const struct options *options)
 	struct input_wants wants = {.findings = true};
 	int status;
 
-	if (at_oom && !has_ooms(input, options->oom_number))
+	if (at_oom && !input_has_ooms(input, options->oom_number))
 		return STATUS_USAGE;
 	status = options->at_given && !at_oom
 			 ? input_overview_at(input, options, REPLAY_AT_END, &wants)

@@ -75,6 +75,15 @@ int input_findings(struct input *input, const struct options *options);
  * input_resolved_release either way. */
 int input_resolve(struct options *options, char ***paths);
 void input_resolved_release(struct options *options, char **paths);
+/* The moments of a trace's out-of-memory episodes, at most EPISODES_MAX: of the one with this
+ * number, 0: of all. Returns how many. */
+size_t input_ooms(const struct input_trace *trace, size_t number, struct replay_moment *moments);
+
+/* Whether there is such an episode in any trace; says so on stderr if there is none. */
+bool input_has_ooms(const struct input *input, size_t number);
+
+/* How the owners of the trace's stacks are told; of a model that has them. */
+struct owner_source input_owners(const struct input_trace *trace);
 
 void input_close(struct input *input);
 

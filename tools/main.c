@@ -89,6 +89,11 @@ static const struct cmd commands[] = {
 		OPTION_CSV | OPTION_POINTS | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII, "TRACE",
 		"Memory over time, drawn in the terminal or as CSV.",
 		"vramtrace timeline --csv -o memory.csv train.vt"},
+	{"export", cmd_export, NEED_TRACES,
+		OPTION_FORMAT | OPTION_AT | OPTION_DEVICE | OPTION_STACKS | OPTION_HIDE |
+			OPTION_OUTPUT,
+		"TRACE...", "Writes a trace in the format of another viewer.",
+		"vramtrace export --format pprof -o train.pb.gz train.vt"},
 	{"dump", cmd_dump, NEED_ONE_TRACE, OPTION_JSON | OPTION_OUTPUT, "TRACE",
 		"Every record in the order of time, one a line.",
 		"vramtrace dump train.vt | grep failure"},

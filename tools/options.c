@@ -54,6 +54,12 @@ static bool set_csv(struct options *options, const char *value)
 	return options->csv = true;
 }
 
+static bool set_svg(struct options *options, const char *value)
+{
+	options->output = value;
+	return options->svg = *value;
+}
+
 static bool set_ascii(struct options *options, const char *value)
 {
 	(void)value;
@@ -83,6 +89,12 @@ static bool set_hide_paths(struct options *options, const char *value)
 static bool set_output(struct options *options, const char *value)
 {
 	options->output = value;
+	return *value;
+}
+
+static bool set_format(struct options *options, const char *value)
+{
+	options->format = value;
 	return *value;
 }
 
@@ -322,6 +334,8 @@ static const struct row {
 	{OPTION_ONCE, 0, "once", NULL, "print it once, as text", set_once},
 	{OPTION_FORCE, 0, "force", NULL, "overwrite a packed trace that is there already",
 		set_force},
+	{OPTION_FORMAT, 0, "format", "FORMAT",
+		"pprof, perfetto, speedscope, collapsed, torch-snapshot, csv or jsonl", set_format},
 	{OPTION_AT, 0, "at", "MOMENT",
 		"peak, end, oom, oom:N, or a time since the start: 12.5, 300ms, 2:41", set_at},
 	{OPTION_WHATIF, 0, "set", "KEY=VALUE",
@@ -355,6 +369,7 @@ static const struct row {
 	{OPTION_FROM_TO, 0, "to", "MOMENT", "the same of the second one, or of the only one",
 		set_to},
 	{OPTION_CSV, 0, "csv", NULL, "as comma-separated values", set_csv},
+	{OPTION_CSV, 0, "svg", "FILE", "as a picture, written to FILE", set_svg},
 	{OPTION_POINTS, 0, "points", "N", "so many points in time (default 1000; drawn: the width)",
 		set_points},
 	{OPTION_ASCII, 0, "ascii", NULL, "only ASCII characters", set_ascii},
@@ -454,8 +469,8 @@ static int check_arguments(const struct options *options, const struct cmd *cmd)
 		return complain(cmd, "takes one trace, not also", options->arguments[1]);
 	if (options->show_paths && options->hide_paths)
 		return complain(cmd, "--show-paths and --hide-paths exclude one another", NULL);
-	if (options->csv && options->json)
-		return complain(cmd, "--csv and --json exclude one another", NULL);
+	if (options->csv + options->json + options->svg > 1)
+		return complain(cmd, "--csv, --json and --svg exclude one another", NULL);
 	return STATUS_OK;
 }
 

@@ -294,7 +294,8 @@ static void test_timeline(void **state)
 	struct timeline timeline;
 
 	(void)state;
-	assert_int_equal(timeline_make(&timeline, replay, 8), 0);
+	assert_int_equal(
+		timeline_make(&timeline, replay, 8, &(struct timeline_also){NULL, NULL}), 0);
 	assert_int_equal(timeline.start_ns, 10);
 	assert_int_equal(timeline.column_ns, 11);
 	assert_int_equal(timeline.n_devices, 2);
@@ -310,7 +311,8 @@ static void test_timeline(void **state)
 	assert_int_equal(timeline.devices[0].columns[1].kind_bytes[VT_KIND_LINEAR], 5 * PAGE);
 	assert_int_equal(timeline.devices[0].columns[1].kind_bytes[VT_KIND_MANAGED], 9 * PAGE);
 	timeline_release(&timeline);
-	assert_int_equal(timeline_make(&timeline, replay, 1), 0);
+	assert_int_equal(
+		timeline_make(&timeline, replay, 1, &(struct timeline_also){NULL, NULL}), 0);
 	assert_int_equal(timeline.devices[0].columns[0].tracked_bytes, 6 * PAGE);
 	timeline_release(&timeline);
 	replay_close(replay);

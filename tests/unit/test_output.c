@@ -196,7 +196,9 @@ static void print_every_text(const struct style *style, const struct loaded *loa
 	info_text(style, &loaded->shown);
 	fragmentation_text(style, &loaded->shown);
 	oom_text(style, &loaded->shown);
-	assert_int_equal(timeline_make(&timeline, loaded->replay, timeline_columns(style)), 0);
+	assert_int_equal(timeline_make(&timeline, loaded->replay, timeline_columns(style),
+				 &(struct timeline_also){NULL, NULL}),
+		0);
 	timeline_text(style, &timeline, loaded->replay->model);
 	timeline_csv(style->out, &timeline);
 	timeline_release(&timeline);
@@ -239,7 +241,7 @@ static void print_timeline_json(FILE *out, const struct report_trace *traces, si
 {
 	struct timeline timeline = {.n_columns = 1, .column_ns = 1};
 	struct timeline_column column = {.tracked_bytes = 1};
-	struct timeline_device device = {0, &column};
+	struct timeline_device device = {.columns = &column};
 	struct vt_rec_host_memory host = {.known = VT_HOST_LOCKED, .locked_bytes = 1};
 
 	(void)n;

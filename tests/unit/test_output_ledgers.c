@@ -361,10 +361,11 @@ static void test_timeline(void **state)
 	static const char *const expected[] = {
 		"time_ns,device,tracked_bytes,",
 		",device_used_bytes,untracked_bytes,other_processes_bytes,unexplained_bytes",
-		",resident_bytes,locked_bytes,machine_available_bytes,machine_swap_used_bytes\n",
-		/* Nothing was sampled in the first column. */
-		",,,,,,,,\n",
-		",69206016,12582912,23068672,4194304,,,,\n",
+		",resident_bytes,locked_bytes,machine_available_bytes,machine_swap_used_bytes",
+		",live_bytes,refused\n",
+		/* Nothing was sampled in the first column, and owners were not asked for. */
+		",,,,,,,,,0,0\n",
+		",69206016,12582912,23068672,4194304,,,,,0,0\n",
 		("last sample: 66.0 MiB in use = 28.0 MiB tracked + 12.0 MiB untracked + 4.0 MiB "
 		 "unexplained + 22.0 MiB of others\n"),
 	};
@@ -373,7 +374,8 @@ static void test_timeline(void **state)
 
 	(void)state;
 	load(&loaded, true);
-	assert_int_equal(timeline_make(&timeline, loaded.replay, 4), 0);
+	assert_int_equal(
+		timeline_make(&timeline, loaded.replay, 4, &(struct timeline_also){NULL, NULL}), 0);
 	timeline_csv(loaded.style.out, &timeline);
 	timeline_text(&loaded.style, &timeline, loaded.replay->model);
 	CHECK_ORDER(&loaded, expected);

@@ -1,16 +1,83 @@
 #include "analysis/timeline.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/order.h"
+#include "model/blocks.h"
 #include "model/memory.h"
 
 struct filler {
 	struct timeline *timeline;
+	const struct timeline_also *also;
 	size_t column;			/* being filled */
 	struct timeline_column *states; /* each device as the last record left it */
 	struct vt_rec_host_memory host; /* the last sample */
+	struct owner_list owners;
+	const struct model *names; /* of the pass before: it has all stacks */
 };
+
+/* What allocators keep on the device for blocks to come. */
+static uint64_t kept_bytes(
+	const struct model_allocator *allocator, const struct model_device *device)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < allocator->n_holdings; i++) {
+		const struct model_holding *holding = &allocator->holdings[i];
+
+		if (holding->device == device && model_kind_tracked(holding->kind) &&
+			holding->segment_bytes > holding->live_bytes)
+			bytes += holding->segment_bytes - holding->live_bytes;
+	}
+	return bytes;
+}
+
+/* The owner that an allocator's memory is booked for: the one of its name, else who has most. */
+static size_t owner_of(const struct timeline_device *device, const struct timeline_column *state,
+	const struct model_allocator *allocator)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < device->n_owners; i++) {
+		const char *owner = device->owners[i];
+
+		if (owner && strlen(owner) == allocator->name.bytes &&
+			!memcmp(owner, allocator->name.data, allocator->name.bytes))
+			return i;
+		if (state->owner_bytes[i] > state->owner_bytes[most])
+			most = i;
+	}
+	return most;
+}
+
+/* Who holds the device's memory. What is booked for an owner is what it has from the driver. */
+static void take_owners(struct filler *filler, struct timeline_device *device,
+	struct timeline_column *state, const struct model *model, const struct model_device *of)
+{
+	memset(state->owner_bytes, 0, sizeof(state->owner_bytes));
+	state->live_bytes = 0;
+	device->n_owners = 0;
+	for (size_t i = 0; i < filler->owners.n_rows; i++) {
+		const struct owner_row *row = filler->owners.rows[i];
+
+		if (row->device != device->ordinal)
+			continue;
+		state->live_bytes += row->totals.live_bytes;
+		if (device->n_owners == TIMELINE_N_OWNERS)
+			continue;
+		device->owners[device->n_owners] = row->owner;
+		state->owner_bytes[device->n_owners++] = row->totals.live_bytes;
+	}
+	for (const struct model_allocator *allocator = model->allocators; allocator;
+		allocator = allocator->hh.next) {
+		uint64_t *owner = &state->owner_bytes[owner_of(device, state, allocator)];
+		uint64_t kept = kept_bytes(allocator, of);
+
+		state->live_bytes -= kept < state->live_bytes ? kept : state->live_bytes;
+		*owner -= kept < *owner ? kept : *owner;
+	}
+}
 
 static void take_state(struct timeline_column *state, const struct model_device *device)
 {
@@ -135,11 +202,14 @@ static void observe(void *user, const struct model *model, const struct vt_recor
 		advance(filler, column_at(filler->timeline, record->time_ns));
 	observe_told(filler, model, record);
 	for (size_t i = 0; i < filler->timeline->n_devices; i++) {
-		const struct model_device *device =
-			model_device_find(model, filler->timeline->devices[i].ordinal);
+		struct timeline_device *drawn = &filler->timeline->devices[i];
+		const struct model_device *device = model_device_find(model, drawn->ordinal);
 
-		if (device)
-			take_state(&filler->states[i], device);
+		if (!device)
+			continue;
+		take_state(&filler->states[i], device);
+		if (filler->also->owners)
+			take_owners(filler, drawn, &filler->states[i], model, device);
 	}
 	if (!model_is_past(model, record->time_ns))
 		enter(filler);
@@ -194,15 +264,37 @@ static void enter_past(struct filler *filler, const struct model *model)
 		filler->column = column_at(filler->timeline, model->kept_from_ns);
 }
 
+static struct model_totals *group(
+	void *user, const struct model *model, const struct model_site_key *key)
+{
+	struct filler *filler = user;
+
+	(void)model;
+	return owner_list_group(&filler->owners, filler->also->owners, filler->names, key);
+}
+
+static void note_refused(struct timeline *timeline, const struct episodes *episodes)
+{
+	for (size_t i = 0; episodes && i < episodes->n_items; i++) {
+		const struct episode *episode = &episodes->items[i];
+		size_t column = column_at(timeline, episode->moment.time_ns);
+
+		for (size_t k = 0; episode->want == EPISODE_MEMORY && k < timeline->n_devices; k++)
+			if (timeline->devices[k].ordinal == episode->device)
+				timeline->devices[k].columns[column].n_refused++;
+	}
+}
+
 static bool used(const struct model_device *device)
 {
 	return device->peak_tracked_bytes || device->kinds[VT_KIND_MANAGED].n_allocs;
 }
 
-int timeline_make(struct timeline *timeline, struct replay *replay, size_t n_columns)
+int timeline_make(struct timeline *timeline, struct replay *replay, size_t n_columns,
+	const struct timeline_also *also)
 {
-	const struct model *model = replay->model;
-	struct filler filler = {.timeline = timeline};
+	struct model *model = replay_take_model(replay);
+	struct filler filler = {.timeline = timeline, .also = also, .names = model};
 	uint64_t length = model->last_ns > model->first_ns ? model->last_ns - model->first_ns : 0;
 	int error;
 
@@ -218,20 +310,26 @@ int timeline_make(struct timeline *timeline, struct replay *replay, size_t n_col
 
 		if (!used(device))
 			continue;
-		timeline->devices[timeline->n_devices++] = (struct timeline_device){
-			device->ordinal, memory_new(n_columns, sizeof(struct timeline_column))};
+		timeline->devices[timeline->n_devices++] =
+			(struct timeline_device){.ordinal = device->ordinal,
+				.columns = memory_new(n_columns, sizeof(struct timeline_column))};
 	}
 	timeline->host = memory_new(n_columns, sizeof(*timeline->host));
 	filler.states = memory_new(timeline->n_devices, sizeof(*filler.states));
 	enter_past(&filler, model);
-	error = replay_again(replay, observe, &filler);
+	error = replay_follow(replay, &(struct replay_hooks){.observer = observe,
+					      .grouper = also->owners ? group : NULL,
+					      .user = &filler});
 	if (error) {
 		timeline_release(timeline);
 	} else {
 		advance(&filler, n_columns - 1);
 		finish_phases(timeline, replay->model);
 	}
+	note_refused(timeline, also->episodes);
+	owner_list_release(&filler.owners);
 	free(filler.states);
+	model_free(model);
 	return error;
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "model/blocks_internal.h"
+#include "model/events.h"
 #include "model/memory.h"
 
 static struct model_piece *piece_from(struct tree_node *node)
@@ -59,6 +60,12 @@ static void note_peaks(struct model_allocator *allocator, uint64_t time_ns)
 	note_peak(&allocator->peak_split, allocator->split_bytes, time_ns);
 }
 
+static void tell(const struct model *model, enum model_event_kind kind,
+	const struct model_allocator *allocator, const struct model_piece *piece)
+{
+	model_tell(model, &(struct model_event){kind, .allocator = allocator, .piece = piece});
+}
+
 /* Pieces come and go more often than anything else: those that went are used again. */
 static struct model_piece *piece_new(struct model *model)
 {
@@ -84,6 +91,8 @@ static void piece_release(struct model *model, struct model_piece *piece)
 
 void piece_settle(struct model *model, struct model_allocator *allocator, struct model_piece *piece)
 {
+	model_tell(model, &(struct model_event){MODEL_PIECE_END, .was_pending = true,
+				  .allocator = allocator, .piece = piece});
 	waits_drop(model, piece);
 	allocator->pending_bytes -= piece->bytes;
 	tree_remove(&allocator->pending, &piece->node);
@@ -168,6 +177,7 @@ static struct tree_gap make_room(
 	struct model_piece *piece;
 
 	while ((piece = piece_in(&gap, address, bytes))) {
+		tell(model, MODEL_PIECE_END, allocator, piece);
 		piece_unbook(model, allocator, piece);
 		piece_release(model, piece);
 		allocator->n_missed_frees++;
@@ -188,6 +198,7 @@ void pieces_end_in(
 
 	while ((piece = piece_from(tree_ceiling(&allocator->live, address))) &&
 		piece->node.key - address < bytes) {
+		tell(model, MODEL_PIECE_END, allocator, piece);
 		piece_unbook(model, allocator, piece);
 		piece_release(model, piece);
 		allocator->n_lost_pieces++;
@@ -250,6 +261,7 @@ static void apply_alloc(struct model *model, const struct vt_record *record)
 	note_time(allocator, given->time_ns);
 	piece_book(model, allocator, piece, &gap, record);
 	allocator->newest = piece;
+	tell(model, MODEL_PIECE_BEGIN, allocator, piece);
 	note_peaks(allocator, given->time_ns);
 	check(model, allocator, &told, given->time_ns);
 }
@@ -271,7 +283,9 @@ static void apply_free(struct model *model, const struct vt_record *record)
 	if (waits_attach(model, allocator, piece, record->tid)) {
 		allocator->pending_bytes += piece->bytes;
 		tree_insert(&allocator->pending, &piece->node, given->address);
+		tell(model, MODEL_PIECE_PENDING, allocator, piece);
 	} else if (piece) {
+		tell(model, MODEL_PIECE_END, allocator, piece);
 		piece_release(model, piece);
 	}
 	note_peaks(allocator, given->time_ns);

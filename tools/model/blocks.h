@@ -27,6 +27,7 @@ struct model_segment {
 	struct model_site *site; /* who took it from the driver, NULL unknown */
 	size_t holding;		 /* index */
 	bool mapped;		 /* a mapping; used_bytes and split are not kept for it */
+	uint64_t number;	 /* of the block or mapping */
 	uint64_t used_bytes;	 /* of pieces that are live or pending */
 	bool stream_known;
 	int64_t stream;	  /* the framework's number */

@@ -2,6 +2,7 @@
  */
 #include <stdlib.h>
 
+#include "model/events.h"
 #include "model/internal.h"
 #include "model/memory.h"
 
@@ -151,6 +152,8 @@ void ledger_add(struct model *model, struct model_block *block, const struct pla
 		totals_add(block->site->group, block->bytes);
 	book(model, block, true);
 	ledger_note_peak(device, place->time_ns);
+	block->number = model->n_ranges++;
+	model_tell(model, &(struct model_event){MODEL_BLOCK_BEGIN, .block = block});
 }
 
 void ledger_grow(struct model *model, struct model_block *block, uint64_t bytes)
@@ -166,6 +169,8 @@ void ledger_grow(struct model *model, struct model_block *block, uint64_t bytes)
 
 void ledger_remove(struct model *model, struct model_block *block, bool teardown)
 {
+	model_tell(model,
+		&(struct model_event){MODEL_BLOCK_END, .teardown = teardown, .block = block});
 	totals_remove(&block->device->kinds[block->kind], block->bytes, teardown);
 	if (block->site->group)
 		totals_remove(block->site->group, block->bytes, teardown);

@@ -27,6 +27,12 @@ void model_group_sites(struct model *model, model_grouper *grouper, void *user)
 	model->grouper_user = user;
 }
 
+void model_listen(struct model *model, model_listener *listener, void *user)
+{
+	model->listener = listener;
+	model->listener_user = user;
+}
+
 /* Frees a uthash table of plain items. */
 #define FREE_TABLE(type, head, also)                                                               \
 	do {                                                                                       \
@@ -50,6 +56,8 @@ void model_free(struct model *model)
 {
 	if (!model)
 		return;
+	/* What is released now is still live for who listens. */
+	model->listener = NULL;
 	leave_groups(model);
 	vmm_release(model);
 	blocks_release(model);
@@ -475,6 +483,7 @@ static void apply(struct model *model, const struct vt_record *record)
 void model_apply(struct model *model, const struct vt_record *record)
 {
 	model->n_changes = 0;
+	model->record = record;
 	note_time(model, record);
 	apply(model, record);
 	phases_note(model, record);

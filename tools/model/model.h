@@ -160,6 +160,8 @@ struct model_site {
 	uint64_t teardown_bytes;
 	uint64_t segment_bytes; /* live, and segments of allocators, whose own sites hold it, too */
 	uint64_t n_segments;
+	uint64_t as_segment_bytes; /* of its allocations, those that became segments */
+	uint64_t n_as_segments;
 	uint64_t alloc_ns;	 /* inside its allocations */
 	struct model_part again; /* just after as much was freed; ns: in both calls */
 	uint64_t first_ns;	 /* of its allocations */
@@ -203,6 +205,12 @@ struct model_change {
 };
 
 struct model;
+struct model_event;
+
+/* Called for what happens to memory while a record is applied, in the order in which it does; see
+ * events.h. */
+typedef void model_listener(void *user, const struct model *model, const struct vt_record *record,
+	const struct model_event *event);
 
 /* The group of a site that was just made, or NULL. */
 typedef struct model_totals *model_grouper(
@@ -215,6 +223,7 @@ struct model_block {
 	struct tree_node node; /* key: address, in model.live; or array handle, in model.arrays */
 	uint64_t bytes;	       /* 0 not known: memory of others whose size the call does not tell */
 	uint64_t time_ns;      /* when it came */
+	uint64_t number;       /* no other block or mapping of the trace has it */
 	struct model_device *device;
 	struct model_site *site;
 	struct model_pool *pool;       /* of VT_KIND_POOL */
@@ -252,6 +261,7 @@ struct model_handle {
 struct model_mapping {
 	struct tree_node node; /* key: address */
 	uint64_t bytes;
+	uint64_t number;		 /* as in model_block */
 	struct model_physical *physical; /* NULL: memory that was not seen created */
 	struct model_segment *segment;	 /* as in model_block */
 };
@@ -487,6 +497,9 @@ struct model {
 	size_t n_changes, changes_room;
 	model_grouper *grouper;
 	void *grouper_user;
+	model_listener *listener; /* NULL: none */
+	void *listener_user;
+	const struct vt_record *record; /* being applied */
 	struct model_failure *failures;
 	struct model_copy *copies;
 	struct model_stack *stacks;
@@ -562,6 +575,7 @@ struct model {
 	size_t n_past_idle;
 	size_t past_idle_room;
 
+	uint64_t n_ranges; /* blocks and mappings so far */
 	uint64_t first_ns; /* time of the first and last event */
 	uint64_t last_ns;
 	uint64_t n_events; /* records with a time of their own, from alloc on */
@@ -578,6 +592,9 @@ void model_free(struct model *model);
  * and the books it returns, which stay its own, must live as long as the model. For an empty model.
  */
 void model_group_sites(struct model *model, model_grouper *grouper, void *user);
+
+/* Has listener called for every event. For an empty model. */
+void model_listen(struct model *model, model_listener *listener, void *user);
 
 /* Takes in the next record. Records must come in the order of time, as a reader gives them; texts
  * of record must stay valid as long as the model. Any record is taken: what makes no sense is

@@ -93,9 +93,16 @@ void replay_close(struct replay *replay)
 
 int replay_again(struct replay *replay, replay_observer *observer, void *user)
 {
+	return replay_follow(replay, &(struct replay_hooks){.observer = observer, .user = user});
+}
+
+int replay_follow(struct replay *replay, const struct replay_hooks *hooks)
+{
 	model_free(replay->model);
 	replay->model = model_new();
-	return pass(replay, replay->model, observer, user);
+	model_group_sites(replay->model, hooks->grouper, hooks->user);
+	model_listen(replay->model, hooks->listener, hooks->user);
+	return pass(replay, replay->model, hooks->observer, hooks->user);
 }
 
 int replay_aside(struct replay *replay, replay_observer *observer, void *user)

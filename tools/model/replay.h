@@ -54,6 +54,16 @@ int replay_again(struct replay *replay, replay_observer *observer, void *user);
 
 /* The same with a model of its own: replay->model, and what was borrowed from it, stay. */
 int replay_aside(struct replay *replay, replay_observer *observer, void *user);
+/* What is called during a pass of replay_follow; each may be NULL. */
+struct replay_hooks {
+	replay_observer *observer;
+	model_listener *listener;
+	model_grouper *grouper;
+	void *user;
+};
+
+/* Another pass, as replay_again. */
+int replay_follow(struct replay *replay, const struct replay_hooks *hooks);
 
 /* Takes the model of the last pass out of replay, to be freed with model_free before replay is
  * closed; another pass makes a new one. */

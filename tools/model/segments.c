@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "model/blocks_internal.h"
+#include "model/events.h"
 #include "model/memory.h"
 
 /* Of which near_segments are found; large segments have many, small ones share none. */
@@ -49,9 +50,18 @@ static struct model_segment *segment_add(struct model *model, struct model_alloc
 	if (segment->site) {
 		segment->site->segment_bytes += bytes;
 		segment->site->n_segments++;
+		segment->site->as_segment_bytes += bytes;
+		segment->site->n_as_segments++;
 		site_moved(model, segment->site);
 	}
 	return segment;
+}
+
+static void tell(
+	const struct model *model, enum model_event_kind kind, const struct model_segment *segment)
+{
+	model_tell(model,
+		&(struct model_event){kind, .segment = segment, .allocator = segment->allocator});
 }
 
 /* What of a segment is free while the rest of it is not. */
@@ -95,6 +105,7 @@ void segment_end(struct model *model, struct model_segment *segment)
 
 	/* Of what has no known size at least the first byte was there. */
 	pieces_end_in(model, allocator, segment->node.key, segment->bytes ? segment->bytes : 1);
+	tell(model, MODEL_SEGMENT_END, segment);
 	allocator->split_bytes -= segment->mapped ? 0 : split_of(segment);
 	holding->segment_bytes -= segment->bytes;
 	holding->n_segments--;
@@ -128,6 +139,8 @@ static struct model_segment *take_mappings(struct model *model, struct model_all
 			mapping->segment = segment_add(model, allocator, mapping->node.key,
 				mapping->bytes, &mapping->physical->block, time_ns);
 			mapping->segment->mapped = true;
+			mapping->segment->number = mapping->number;
+			tell(model, MODEL_SEGMENT_BEGIN, mapping->segment);
 		}
 		if (!first)
 			first = own(mapping->segment, allocator);
@@ -146,9 +159,12 @@ static struct model_segment *find_segment(struct model *model, struct model_allo
 
 	if (!block)
 		return take_mappings(model, allocator, address, bytes, time_ns);
-	if (!block->segment && !tree_find(&allocator->segments, block->node.key))
+	if (!block->segment && !tree_find(&allocator->segments, block->node.key)) {
 		block->segment = segment_add(
 			model, allocator, block->node.key, block->bytes, block, time_ns);
+		block->segment->number = block->number;
+		tell(model, MODEL_SEGMENT_BEGIN, block->segment);
+	}
 	return own(block->segment, allocator);
 }
 

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "model/events.h"
 #include "model/internal.h"
 #include "model/memory.h"
 
@@ -147,9 +148,10 @@ static struct model_mapping *mapping_from(struct tree_node *node)
 
 static void mapping_remove(struct model *model, struct model_mapping *mapping)
 {
-	tree_remove(&model->mappings, &mapping->node);
 	if (mapping->segment)
 		segment_end(model, mapping->segment);
+	model_tell(model, &(struct model_event){MODEL_MAPPING_END, .mapping = mapping});
+	tree_remove(&model->mappings, &mapping->node);
 	if (mapping->physical) {
 		mapping->physical->n_mappings--;
 		physical_settle(model, mapping->physical);
@@ -205,10 +207,12 @@ static void apply_map(struct model *model, const struct vt_rec_map *map)
 	}
 	mapping = memory_new(1, sizeof(*mapping));
 	mapping->bytes = map->bytes;
+	mapping->number = model->n_ranges++;
 	mapping->physical = physical;
 	tree_insert(&model->mappings, &mapping->node, map->address);
 	if (physical)
 		learn_size(model, physical, map);
+	model_tell(model, &(struct model_event){MODEL_MAPPING_BEGIN, .mapping = mapping});
 }
 
 static void apply_unmap(struct model *model, const struct vt_rec_unmap *unmap)

@@ -38,6 +38,10 @@ void style_switch(const struct style *style, enum style_role role)
 		[STYLE_HEADING] = "\033[1m",
 		[STYLE_WARNING] = "\033[1;31m",
 		[STYLE_DIM] = "\033[2m",
+		[STYLE_BAND_1] = "\033[34m",
+		[STYLE_BAND_2] = "\033[32m",
+		[STYLE_BAND_3] = "\033[35m",
+		[STYLE_BAND_4] = "\033[33m",
 	};
 
 	if (style->color)

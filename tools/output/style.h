@@ -11,6 +11,10 @@ enum style_role {
 	STYLE_HEADING,
 	STYLE_WARNING,
 	STYLE_DIM,
+	STYLE_BAND_1, /* parts of a drawing */
+	STYLE_BAND_2,
+	STYLE_BAND_3,
+	STYLE_BAND_4,
 };
 
 struct style {

@@ -1,9 +1,10 @@
 #include "output/timeline_text.h"
 
 #include <inttypes.h>
+#include <string.h>
 
-#include "output/json_phases.h"
 #include "output/report.h"
+#include "output/timeline_bands.h"
 
 #define ROWS	12u
 #define MARGIN	12u /* for the scale */
@@ -14,14 +15,29 @@ size_t timeline_columns(const struct style *style)
 	return style->width - MARGIN - 2;
 }
 
-/* A cell that is filled to `eighths` of 8. */
-static const char *bar(const struct style *style, uint64_t eighths)
+/* How bands look, from the bottom to the top; the last is what is not in use. */
+static const struct look {
+	enum style_role role;
+	const char *full; /* without colour */
+	const char *ascii;
+} looks[TIMELINE_N_BANDS + 1] = {
+	{STYLE_BAND_1, "\u2588", "#"},
+	{STYLE_BAND_2, "\u2593", "="},
+	{STYLE_BAND_3, "\u2592", "+"},
+	{STYLE_BAND_4, "\u259a", "o"},
+	{STYLE_DIM, "\u2591", "."},
+};
+
+/* A cell that is filled to `eighths` of 8, by a band. */
+static const char *bar(const struct style *style, size_t band, uint64_t eighths)
 {
 	static const char *const blocks[] = {" ", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585",
 		"\u2586", "\u2587", "\u2588"};
 
 	if (style->ascii)
-		return eighths >= EIGHTHS / 2 ? "#" : eighths ? "." : " ";
+		return eighths >= EIGHTHS / 2 ? looks[band].ascii : eighths ? "." : " ";
+	if (eighths == EIGHTHS && (!style->color || band == TIMELINE_N_BANDS))
+		return looks[band].full;
 	return blocks[eighths];
 }
 
@@ -52,27 +68,95 @@ static uint64_t explained_bytes(const struct timeline_column *column)
 	return explained > 0 ? (uint64_t)explained : 0;
 }
 
+/* The band that holds the middle of what is filled of a cell, which begins at `below` eighths. */
+static size_t band_at(const struct timeline_bands *bands, const struct timeline_column *column,
+	uint64_t top, uint64_t below, uint64_t eighths)
+{
+	uint64_t bytes[TIMELINE_N_BANDS + 1], sum = 0;
+	size_t last = 0;
+
+	timeline_bands_fill(bands, column, bytes);
+	for (size_t i = 0; i <= TIMELINE_N_BANDS; i++) {
+		if (!bytes[i])
+			continue;
+		last = i;
+		sum += bytes[i];
+		if (height_of(sum, top) > below + eighths / 2)
+			break;
+	}
+	return last;
+}
+
+static void draw_cell(const struct style *style, const struct timeline_bands *bands,
+	const struct timeline_column *column, uint64_t top, uint64_t row)
+{
+	uint64_t height = height_of(column->tracked_bytes, top), below = row * EIGHTHS;
+	uint64_t eighths = height <= below ? 0 : height - below;
+	size_t band;
+
+	if (!eighths && marks(column, column->used_bytes, top, row)) {
+		style_put(style, STYLE_DIM, style->ascii ? "-" : "\u2500");
+	} else if (!eighths && marks(column, explained_bytes(column), top, row)) {
+		style_put(style, STYLE_DIM, style->ascii ? ":" : "\u2508");
+	} else if (!eighths) {
+		fputc(' ', style->out);
+	} else {
+		eighths = eighths < EIGHTHS ? eighths : EIGHTHS;
+		band = band_at(bands, column, top, below, eighths);
+		style_put(style, looks[band].role, bar(style, band, eighths));
+	}
+}
+
 static void draw_row(const struct style *style, const struct timeline *timeline,
-	const struct timeline_device *device, uint64_t top, uint64_t row)
+	const struct timeline_device *device, const struct timeline_bands *bands, uint64_t top,
+	uint64_t row)
 {
 	if (row == ROWS - 1 || row == ROWS / 2 - 1)
 		fprintf(style->out, "%10s ", format_bytes(row == ROWS - 1 ? top : top / 2).text);
 	else
 		fprintf(style->out, "%10s ", row ? "" : "0 B");
 	fputs(style->ascii ? "|" : "\u2502", style->out);
-	for (size_t i = 0; i < timeline->n_columns; i++) {
-		const struct timeline_column *column = &device->columns[i];
-		uint64_t height = height_of(column->tracked_bytes, top), below = row * EIGHTHS;
-		uint64_t eighths = height <= below ? 0 : height - below;
-
-		if (!eighths && marks(column, column->used_bytes, top, row))
-			style_put(style, STYLE_DIM, style->ascii ? "-" : "\u2500");
-		else if (!eighths && marks(column, explained_bytes(column), top, row))
-			style_put(style, STYLE_DIM, style->ascii ? ":" : "\u2508");
-		else
-			fputs(bar(style, eighths < EIGHTHS ? eighths : EIGHTHS), style->out);
-	}
+	for (size_t i = 0; i < timeline->n_columns; i++)
+		draw_cell(style, bands, &device->columns[i], top, row);
 	fputc('\n', style->out);
+}
+
+/* A line of marks where memory was refused, if it ever was. */
+static void draw_refused(const struct style *style, const struct timeline *timeline,
+	const struct timeline_device *device)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < timeline->n_columns; i++)
+		n += device->columns[i].n_refused;
+	if (!n)
+		return;
+	style_put(style, STYLE_WARNING, "   refused ");
+	fputc(' ', style->out);
+	for (size_t i = 0; i < timeline->n_columns; i++)
+		if (device->columns[i].n_refused)
+			style_put(style, STYLE_WARNING, style->ascii ? "^" : "\u25b2");
+		else
+			fputc(' ', style->out);
+	fputc('\n', style->out);
+}
+
+static void put_legend(const struct style *style, const struct timeline_device *device,
+	const struct timeline_bands *bands)
+{
+	bool first = true;
+
+	for (size_t i = 0; i <= TIMELINE_N_BANDS; i++) {
+		const char *name = timeline_band_name(bands, device, i);
+
+		if (!name)
+			continue;
+		fputs(first ? ": " : ", ", style->out);
+		style_put(style, looks[i].role, bar(style, i, EIGHTHS));
+		fputc(' ', style->out);
+		format_put_text(style->out, (struct vt_text){name, strlen(name)});
+		first = false;
+	}
 }
 
 static void draw_axis(const struct style *style, const struct timeline *timeline)
@@ -110,20 +194,14 @@ static void draw(const struct style *style, const struct timeline *timeline,
 	const struct timeline_device *columns, const struct model *model)
 {
 	const struct model_device *device = model_device_find(model, columns->ordinal);
-	uint64_t top = device->peak_tracked_bytes;
+	uint64_t top = timeline_top(timeline, columns, device->peak_tracked_bytes);
 	const struct timeline_column *last = &columns->columns[timeline->n_columns - 1];
-	bool sampled = false;
+	struct timeline_bands bands;
 
-	for (size_t i = 0; i < timeline->n_columns; i++) {
-		const struct timeline_column *column = &columns->columns[i];
-
-		sampled = sampled || column->used_known;
-		if (column->used_known && column->used_bytes > top)
-			top = column->used_bytes;
-	}
+	timeline_bands_make(&bands, timeline, columns);
 	style_put(style, STYLE_HEADING, report_device_name(device->ordinal).text);
-	fprintf(style->out, ": %s tracked memory", style->ascii ? "#" : "\u2588");
-	if (sampled)
+	put_legend(style, columns, &bands);
+	if (last->used_known)
 		fprintf(style->out, ", %s in use on the device, by all, %s of that explained",
 			style->ascii ? "-" : "\u2500", style->ascii ? ":" : "\u2508");
 	fprintf(style->out, "; peak %s at %s", format_bytes(device->peak_tracked_bytes).text,
@@ -132,7 +210,8 @@ static void draw(const struct style *style, const struct timeline *timeline,
 		fprintf(style->out, ", of %s", format_bytes(device->total_bytes).text);
 	fputc('\n', style->out);
 	for (uint64_t row = ROWS; row--;)
-		draw_row(style, timeline, columns, top, row);
+		draw_row(style, timeline, columns, &bands, top, row);
+	draw_refused(style, timeline, columns);
 	draw_axis(style, timeline);
 	draw_marks(style, timeline);
 	if (!last->used_known)
@@ -158,140 +237,4 @@ void timeline_text(
 	}
 	if (!timeline->n_devices && model->hooks_active)
 		fputs("No device memory was allocated.\n", style->out);
-}
-
-/* Kinds that have a column of their own. */
-static const uint32_t shown_kinds[] = {
-	VT_KIND_LINEAR, VT_KIND_ARRAY, VT_KIND_POOL, VT_KIND_VMM, VT_KIND_MANAGED, VT_KIND_GRAPH};
-#define N_SHOWN (sizeof(shown_kinds) / sizeof(*shown_kinds))
-
-/* A field that is empty when it is not known. */
-static void put_known(FILE *out, bool known, uint64_t bytes)
-{
-	fputc(',', out);
-	if (known)
-		fprintf(out, "%" PRIu64, bytes);
-}
-
-static void put_host(FILE *out, const struct vt_rec_host_memory *host)
-{
-	put_known(out, host->known & VT_HOST_RESIDENT, host->resident_bytes);
-	put_known(out, host->known & VT_HOST_LOCKED, host->locked_bytes);
-	put_known(out, host->known & VT_HOST_AVAILABLE, host->available_bytes);
-	put_known(out, host->known & VT_HOST_SWAP, model_swap_used(host));
-	fputc('\n', out);
-}
-
-void timeline_csv(FILE *out, const struct timeline *timeline)
-{
-	fputs("time_ns,device,tracked_bytes", out);
-	for (size_t k = 0; k < N_SHOWN; k++)
-		fprintf(out, ",%s_bytes", model_kind_name(shown_kinds[k]));
-	fputs(",device_used_bytes,untracked_bytes,other_processes_bytes,unexplained_bytes", out);
-	fputs(",resident_bytes,locked_bytes,machine_available_bytes,machine_swap_used_bytes\n",
-		out);
-	for (size_t i = 0; i < timeline->n_devices; i++) {
-		for (size_t c = 0; c < timeline->n_columns; c++) {
-			const struct timeline_column *column = &timeline->devices[i].columns[c];
-
-			fprintf(out, "%" PRIu64 ",", timeline->start_ns + c * timeline->column_ns);
-			if (timeline->devices[i].ordinal >= 0)
-				fprintf(out, "%d", timeline->devices[i].ordinal);
-			fprintf(out, ",%" PRIu64, column->tracked_bytes);
-			for (size_t k = 0; k < N_SHOWN; k++)
-				fprintf(out, ",%" PRIu64, column->kind_bytes[shown_kinds[k]]);
-			if (column->used_known)
-				fprintf(out, ",%" PRIu64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
-					column->used_bytes, column->untracked_bytes,
-					column->others_bytes, column->unexplained_bytes);
-			else
-				fputs(",,,,", out);
-			put_host(out, &timeline->host[c]);
-		}
-	}
-}
-
-static void column_json(struct json *json, const struct timeline *timeline,
-	const struct timeline_column *column, size_t index)
-{
-	json_open(json, NULL, '{');
-	json_number(json, "time_ns", timeline->start_ns + index * timeline->column_ns);
-	json_number(json, "tracked_bytes", column->tracked_bytes);
-	json_open(json, "by_kind", '{');
-	for (size_t k = 0; k < N_SHOWN; k++)
-		json_number(
-			json, model_kind_name(shown_kinds[k]), column->kind_bytes[shown_kinds[k]]);
-	json_close(json, '}');
-	json_number_or_null(json, "device_used_bytes", column->used_known, column->used_bytes);
-	json_signed_or_null(json, "untracked_bytes", column->used_known, column->untracked_bytes);
-	json_signed_or_null(
-		json, "other_processes_bytes", column->used_known, column->others_bytes);
-	json_signed_or_null(
-		json, "unexplained_bytes", column->used_known, column->unexplained_bytes);
-	json_close(json, '}');
-}
-
-static void host_json(struct json *json, const struct timeline *timeline)
-{
-	json_open(json, "host", '[');
-	for (size_t c = 0; c < timeline->n_columns; c++) {
-		json_open(json, NULL, '{');
-		json_number(json, "time_ns", timeline->start_ns + c * timeline->column_ns);
-		json_host_sample(json, &timeline->host[c]);
-		json_close(json, '}');
-	}
-	json_close(json, ']');
-}
-
-static void events_json(
-	struct json *json, const char *key, const struct timeline_events *events, bool phases)
-{
-	char name[520];
-
-	json_open(json, key, '[');
-	for (size_t i = 0; i < events->n_items; i++) {
-		const struct timeline_event *event = &events->items[i];
-
-		json_open(json, NULL, '{');
-		json_string(json, "name", model_place_text(&event->place, name, sizeof(name)));
-		json_number(json, "thread", event->thread_id);
-		json_number(json, phases ? "begin_ns" : "time_ns", event->begin_ns);
-		if (phases)
-			json_number_or_null(json, "end_ns", !event->is_open, event->end_ns);
-		json_close(json, '}');
-	}
-	json_close(json, ']');
-}
-
-void timeline_json(FILE *out, const struct timeline *timeline, const char *file)
-{
-	struct json json;
-
-	json_init(&json, out, false);
-	json_open(&json, NULL, '{');
-	json_string(&json, "schema", "vramtrace.timeline");
-	json_number(&json, "version", 1);
-	json_string(&json, "file", file);
-	json_number(&json, "column_ns", timeline->column_ns);
-	json_open(&json, "devices", '[');
-	for (size_t i = 0; i < timeline->n_devices; i++) {
-		const struct timeline_device *device = &timeline->devices[i];
-
-		json_open(&json, NULL, '{');
-		json_number_or_null(
-			&json, "ordinal", device->ordinal >= 0, (uint64_t)device->ordinal);
-		json_open(&json, "columns", '[');
-		for (size_t c = 0; c < timeline->n_columns; c++)
-			column_json(&json, timeline, &device->columns[c], c);
-		json_close(&json, ']');
-		json_close(&json, '}');
-	}
-	json_close(&json, ']');
-	host_json(&json, timeline);
-	events_json(&json, "marks", &timeline->marks, false);
-	events_json(&json, "phases", &timeline->phases, true);
-	json_number(&json, "marks_left_out", timeline->marks.n_left_out);
-	json_number(&json, "phases_left_out", timeline->phases.n_left_out);
-	json_close(&json, '}');
-	json_end(&json);
 }
