@@ -72,7 +72,7 @@ static void add_segment(
 	struct snapshot_segment *segment =
 		layout->n_segments ? &layout->segments[layout->n_segments - 1] : NULL;
 
-	if (segment && last->mapped && range->mapped &&
+	if (segment && last && last->mapped && range->mapped &&
 		last->node.key + last->bytes == range->node.key &&
 		last->reservation == range->reservation) {
 		segment->bytes += range->bytes;

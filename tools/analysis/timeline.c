@@ -325,8 +325,8 @@ int timeline_make(struct timeline *timeline, struct replay *replay, size_t n_col
 	} else {
 		advance(&filler, n_columns - 1);
 		finish_phases(timeline, replay->model);
+		note_refused(timeline, also->episodes);
 	}
-	note_refused(timeline, also->episodes);
 	owner_list_release(&filler.owners);
 	free(filler.states);
 	model_free(model);

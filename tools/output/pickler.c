@@ -66,10 +66,11 @@ void pickler_bool(struct pickler *pickler, bool value)
 /* In two's complement, without bytes that only repeat the sign. */
 static void put_long(struct pickler *pickler, int64_t value)
 {
-	size_t bytes = 8;
+	uint64_t size = value < 0 ? ~(uint64_t)value : (uint64_t)value;
+	size_t bytes = 1;
 
-	while (bytes > 1 && value >> (8 * bytes - 9) == (value < 0 ? -1 : 0))
-		bytes--;
+	while (bytes < 8 && size >> (8 * bytes - 1))
+		bytes++;
 	put(pickler, OP_LONG1);
 	fputc((int)bytes, pickler->out);
 	put_number(pickler, (uint64_t)value, bytes);

@@ -237,7 +237,7 @@ static void put_settings(struct torch_snapshot *snapshot)
 		conf = model_environment_get(snapshot->trace->source.model,
 			(const char *const[]){"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}[i]);
 	text = memory_new(conf.bytes + 1, 1);
-	for (size_t i = 0; i < conf.bytes; i++)
+	for (size_t i = 0; conf.data && i < conf.bytes; i++)
 		text[i] = conf.data[i];
 	pickler_text(pickler, "allocator_settings");
 	pickler_open_dict(pickler);
