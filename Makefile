@@ -304,7 +304,7 @@ $(BUILD)/bench/make_trace: $(call objs,$(src_trace))
 
 # Replays without the command.
 $(BUILD)/bench/whatif: $(call objs,$(addprefix tools/analysis/,$(notdir $(wildcard tools/analysis/allocator*.c)) settings.c \
-	whatif.c whatif_predict.c) tools/model/memory.c tools/model/tree.c)
+	whatif.c whatif_predict.c) tools/model/memory.c src/trace/tree.c)
 
 # Has the books of bounded traces inside.
 $(BUILD)/cases/rebound: $(call objs,$(src_trace) $(wildcard src/record/keep/*.c) src/record/arena.c)

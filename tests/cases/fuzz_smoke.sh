@@ -51,4 +51,4 @@ fuzz fuzz_reader $trace
 # shellcheck disable=SC2086
 fuzz fuzz_packed $trace $pack
 # shellcheck disable=SC2086
-fuzz fuzz_snapshot $whatif $src/tools/model/memory.c $src/tools/model/tree.c
+fuzz fuzz_snapshot $whatif $src/tools/model/memory.c $src/src/trace/tree.c
