@@ -56,8 +56,8 @@ enum {
 	OPTION_STYLE = 1 << 20,
 	OPTION_LIMITS = 1 << 21, /* --max-peak, --no-oom, ... */
 	OPTION_FROM_TO = 1 << 22,
-	OPTION_ONCE = 1 << 24,	 /* of top */
 	OPTION_FORMAT = 1 << 23,
+	OPTION_ONCE = 1 << 24, /* of top */
 };
 
 /* Settings of PyTorch's allocator that can be tried together. */
