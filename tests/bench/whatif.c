@@ -91,11 +91,12 @@ static uint64_t time_replay(const char *name, bool expandable, uint64_t cap_byte
 		.version = recording.version,
 		.device_bytes = recording.device_bytes,
 		.cap_bytes = cap_bytes};
+	const struct whatif_guess guess = {.sizes = WHATIF_LIKELY};
 	struct whatif_result result;
 	double start = cpu_s(), s;
 
 	options.settings.expandable = expandable;
-	whatif_replay(&recording, &options, WHATIF_LIKELY, &result);
+	whatif_replay(&recording, &options, &guess, &result);
 	s = cpu_s() - start;
 	printf("%-28s %6.2f million allocations a second; peak %llu MiB, %llu retries\n", name,
 		(double)recording.n_gets / s / 1e6,

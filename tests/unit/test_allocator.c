@@ -60,9 +60,54 @@ static void rounds_requests(void **state)
 	assert_true(settings_apply(&settings, "roundup_power2_divisions:[2:1,4:2,>:8]", 211,
 		problem, sizeof(problem)));
 	assert_int_equal(allocator_round(&settings, 2 * MIB + 1), 2 * MIB + 512);
-	/* What is said of '>' holds from the bound before it on. */
-	assert_int_equal(allocator_round(&settings, 4 * MIB + 1), 4 * MIB + 512 * KIB);
+	assert_int_equal(allocator_round(&settings, 4 * MIB + 1), 6 * MIB);
 	assert_int_equal(allocator_round(&settings, 16 * MIB + 1), 18 * MIB);
+	/* Before 2.9 what is said of '>' holds for the bound before it, too. */
+	assert_true(settings_apply(&settings, "roundup_power2_divisions:[2:1,4:2,>:8]", 208,
+		problem, sizeof(problem)));
+	assert_int_equal(allocator_round(&settings, 4 * MIB + 1), 4 * MIB + 512 * KIB);
+}
+
+/* The least request that is rounded up to a size is so much smaller, and no more. */
+static void knows_what_rounding_hides(void **state)
+{
+	struct settings settings;
+	char problem[200];
+
+	(void)state;
+	settings_default(&settings);
+	assert_int_equal(allocator_rounding(&settings, 3 * MIB), 0);
+	assert_true(settings_apply(
+		&settings, "roundup_power2_divisions:4", 211, problem, sizeof(problem)));
+	assert_int_equal(allocator_rounding(&settings, 512), 0);
+	for (uint64_t bytes = 2 * MIB; bytes <= 8 * MIB; bytes += bytes < 4 * MIB ? MIB / 2 : MIB) {
+		uint64_t least = bytes - allocator_rounding(&settings, bytes);
+
+		assert_int_equal(allocator_round(&settings, least), bytes);
+		assert_true(allocator_round(&settings, least - 512) < bytes);
+	}
+}
+
+/* Segments at random places: no two overlap, and their order is not that of the requests. */
+static void places_segments_anywhere(void **state)
+{
+	unsigned int n_below = 0;
+
+	(void)state;
+	for (unsigned int seed = 0; seed < 20; seed++) {
+		struct allocator_options options = {.addresses = ALLOCATOR_ANYWHERE, .seed = seed};
+		struct allocator *allocator;
+		uint64_t first, second;
+
+		settings_default(&options.settings);
+		allocator = allocator_new(&options);
+		first = allocator_block_address(allocator_get(allocator, 1, 0, 40 * MIB));
+		second = allocator_block_address(allocator_get(allocator, 1, 0, 40 * MIB));
+		assert_true(first + 40 * MIB <= second || second + 40 * MIB <= first);
+		n_below += second < first;
+		allocator_free(allocator);
+	}
+	assert_in_range(n_below, 3, 17);
 }
 
 static void asks_for_segments(void **state)
@@ -454,6 +499,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rounds_requests),
+		cmocka_unit_test(knows_what_rounding_hides),
+		cmocka_unit_test(places_segments_anywhere),
 		cmocka_unit_test(asks_for_segments),
 		cmocka_unit_test(splits),
 		cmocka_unit_test(takes_the_lowest_of_the_smallest),

@@ -79,12 +79,14 @@ static void begin(const char *settings, uint64_t limit_bytes)
 /* Number of the block, UINT32_MAX refused. */
 static uint32_t get(uint64_t bytes, uint64_t stack_id)
 {
+	size_t n_answers = story.recording.n_answers;
 	struct allocator_block *block = allocator_get(story.allocator, 1, 0, bytes);
 	struct whatif_step *step = add_step(block ? WHATIF_GET : WHATIF_REFUSED);
 
 	step->bytes = block ? allocator_block_bytes(block)
 			    : allocator_round(&story.recording.settings, bytes);
 	step->stack_id = stack_id;
+	step->is_fresh = block && story.recording.n_answers != n_answers;
 	story.asked_bytes[step - story.steps] = bytes;
 	if (!block)
 		return UINT32_MAX;
@@ -163,6 +165,41 @@ static void replays_itself(void **state)
 		assert_memory_equal(&check.result.stats, allocator_stats(story.allocator),
 			sizeof(check.result.stats));
 		assert_true(seed < 5 || check.result.stats.n_refused > 0);
+		end();
+	}
+}
+
+/* Requests just below the size from which on blocks are kept whole get blocks of that size, which
+ * look like those of larger requests; and none of those blocks is used for them again. */
+static void replays_sizes_at_the_border(void **state)
+{
+	(void)state;
+	for (unsigned int seed = 0; seed < 10; seed++) {
+		static const uint64_t sizes[] = {32 * MIB - 512, 32 * MIB, 31 * MIB, 31 * MIB - 512,
+			40 * MIB, 33 * MIB + 512};
+		uint32_t held[6];
+		struct whatif_check check;
+
+		srand(seed);
+		begin("max_split_size_mb:32", seed % 2 ? 300 * MIB : 0);
+		memset(held, 0xff, sizeof(held));
+		for (unsigned int i = 0; i < 200; i++) {
+			size_t k = (size_t)rand() % 6;
+
+			if (held[k] != UINT32_MAX)
+				put(held[k]);
+			held[k] = rand() % 4 ? get(sizes[rand() % 6], 1) : UINT32_MAX;
+		}
+		whatif_check(&story.recording, &check);
+		assert_true(check.is_equal);
+		for (size_t i = 0; i < story.recording.n_steps; i++) {
+			const struct whatif_step *step = &story.steps[i];
+
+			if (step->kind != WHATIF_GET)
+				continue;
+			assert_true(story.asked_bytes[i] <= step->bytes);
+			assert_true(story.asked_bytes[i] + step->spare_bytes >= step->bytes);
+		}
 		end();
 	}
 }
@@ -353,6 +390,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replays_itself),
+		cmocka_unit_test(replays_sizes_at_the_border),
 		cmocka_unit_test(sees_differences),
 		cmocka_unit_test(predicts_from_exact_sizes),
 		cmocka_unit_test(repairs_sizes),

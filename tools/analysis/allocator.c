@@ -45,6 +45,20 @@ uint64_t allocator_round(const struct settings *settings, uint64_t bytes)
 	return round_up(bytes, power / divisions);
 }
 
+uint64_t allocator_rounding(const struct settings *settings, uint64_t bytes)
+{
+	uint64_t below = bytes - 1, unit;
+	uint32_t divisions;
+
+	if (bytes <= MIN_BLOCK_BYTES)
+		return 0;
+	divisions = divisions_for(settings, below);
+	if (divisions < 2 || below <= (uint64_t)divisions * MIN_BLOCK_BYTES)
+		return 0;
+	unit = (1ull << floor_log2(below)) / divisions;
+	return unit - MIN_BLOCK_BYTES;
+}
+
 uint64_t allocator_segment_bytes(const struct settings *settings, uint64_t bytes)
 {
 	if (bytes <= SMALL_BYTES)

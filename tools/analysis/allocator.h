@@ -17,10 +17,11 @@
 
 /* Where the driver puts a new segment, which decides between free blocks of one size. */
 enum allocator_addresses {
-	ALLOCATOR_DOWN,	 /* below all that came before */
-	ALLOCATOR_UP,	 /* above all that came before */
-	ALLOCATOR_ARENA, /* in arenas of 32 MiB, best fit, the newest arena first */
-	ALLOCATOR_GIVEN, /* options.driver says */
+	ALLOCATOR_DOWN,	    /* below all that came before */
+	ALLOCATOR_UP,	    /* above all that came before */
+	ALLOCATOR_ARENA,    /* in arenas of 32 MiB, best fit, the newest arena first */
+	ALLOCATOR_ANYWHERE, /* at random, by options.seed */
+	ALLOCATOR_GIVEN,    /* options.driver says */
 };
 
 /* What the driver is asked for. */
@@ -38,6 +39,7 @@ struct allocator_options {
 	uint64_t capacity_bytes; /* the driver has no more for PyTorch; 0: no limit */
 	uint64_t range_bytes;	 /* addresses of an expandable segment; 0: by the device's size */
 	enum allocator_addresses addresses;
+	unsigned int seed; /* of ALLOCATOR_ANYWHERE */
 	/* With ALLOCATOR_GIVEN: the address, for a map any number but 0; 0 refuses. What lies over
 	 * other segments is as good as refused. */
 	uint64_t (*driver)(void *arg, enum allocator_request request, uint64_t bytes);
@@ -96,6 +98,10 @@ const struct allocator_stats *allocator_stats(const struct allocator *allocator)
 
 /* What a request of `bytes` is rounded up to (rules 1 and 2). */
 uint64_t allocator_round(const struct settings *settings, uint64_t bytes);
+
+/* How much smaller than `bytes` a request can be that is rounded up to it because of
+ * roundup_power2_divisions. */
+uint64_t allocator_rounding(const struct settings *settings, uint64_t bytes);
 
 /* How large an ordinary segment for a rounded request is (rule 4). */
 uint64_t allocator_segment_bytes(const struct settings *settings, uint64_t bytes);

@@ -7,6 +7,8 @@
 #include "analysis/allocator_internal.h"
 #include "model/memory.h"
 
+#define PLACE_BYTES (1ull << 42)
+#define N_PLACES    (1ull << 20)
 #define ARENA_BYTES (32 * SETTINGS_MIB)
 /* Anywhere in the middle of the address space. */
 #define FIRST_ADDRESS (1ull << 46)
@@ -111,11 +113,37 @@ static uint64_t take_in_arena(struct allocator *allocator, uint64_t bytes)
 	return arena->address;
 }
 
+static uint64_t next_random(struct allocator *allocator)
+{
+	uint64_t x = allocator->random += 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+/* One of many places so far from each other that nothing reaches the next one. */
+static uint64_t take_anywhere(struct allocator *allocator, uint64_t bytes)
+{
+	uint64_t address;
+
+	if (!allocator->random)
+		allocator->random = allocator->options.seed + 1;
+	if (bytes >= PLACE_BYTES)
+		return 0;
+	do
+		address = (1 + next_random(allocator) % N_PLACES) * PLACE_BYTES;
+	while (tree_find(&allocator->segments, address));
+	return address;
+}
+
 static uint64_t take(struct allocator *allocator, uint64_t bytes)
 {
 	switch (allocator->options.addresses) {
 	case ALLOCATOR_UP:
 		return take_above(allocator, bytes);
+	case ALLOCATOR_ANYWHERE:
+		return take_anywhere(allocator, bytes);
 	case ALLOCATOR_ARENA:
 		return take_in_arena(allocator, bytes);
 	default:

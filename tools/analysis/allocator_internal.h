@@ -97,7 +97,8 @@ struct allocator {
 	uint64_t n_tickets;
 	unsigned int n_scopes;
 	uint64_t lowest, highest; /* addresses handed out by the driver */
-	struct arena *arenas;	  /* newest first */
+	uint64_t random;
+	struct arena *arenas; /* newest first */
 	struct block_slab *slabs;
 	struct allocator_block *spare; /* linked by next */
 	bool has_split;

@@ -170,6 +170,22 @@ static bool apply_backend(const struct parser *parser, const char *value)
 	return true;
 }
 
+static bool differ(double a, double b)
+{
+	return a < b || a > b;
+}
+
+bool settings_equal(const struct settings *a, const struct settings *b)
+{
+	return a->max_split_bytes == b->max_split_bytes &&
+	       a->max_non_split_rounding_bytes == b->max_non_split_rounding_bytes &&
+	       a->large_segment_bytes == b->large_segment_bytes &&
+	       !memcmp(a->divisions, b->divisions, sizeof(a->divisions)) &&
+	       !differ(a->collection_threshold, b->collection_threshold) &&
+	       !differ(a->memory_fraction, b->memory_fraction) && a->expandable == b->expandable &&
+	       a->backend == b->backend;
+}
+
 static bool is_power_of_two(uint64_t n)
 {
 	return n && !(n & (n - 1));
@@ -188,13 +204,14 @@ static bool parse_divisions(const char *text, bool zero, uint32_t *divisions)
 /* Where the next interval of a list goes. */
 struct intervals {
 	uint32_t *divisions;
+	unsigned int rest; /* '>' begins so far behind the last bound */
 	unsigned int last;
 	bool any;
 };
 
 /* One "BOUND:DIVISIONS" of the list form, BOUND in MiB. What PyTorch makes of it: the first bound
- * is also for all below it, a later one only for its own interval, and '>' for the interval before
- * it and all above. */
+ * is also for all below it, a later one only for its own interval, and '>' for all above the last
+ * interval; up to about 2.8 for that one, too. */
 static bool apply_interval(struct intervals *intervals, char *entry)
 {
 	char *colon = strchr(entry, ':');
@@ -206,7 +223,8 @@ static bool apply_interval(struct intervals *intervals, char *entry)
 		return false;
 	*colon = 0;
 	if (!strcmp(entry, ">")) {
-		for (unsigned int i = intervals->last; i < SETTINGS_N_DIVISIONS; i++)
+		for (unsigned int i = intervals->last + intervals->rest; i < SETTINGS_N_DIVISIONS;
+			i++)
 			intervals->divisions[i] = n;
 		return true;
 	}
@@ -226,7 +244,8 @@ static bool apply_interval(struct intervals *intervals, char *entry)
 static bool apply_divisions(const struct parser *parser, const char *value)
 {
 	uint32_t divisions[SETTINGS_N_DIVISIONS] = {0};
-	struct intervals intervals = {.divisions = divisions};
+	struct intervals intervals = {
+		.divisions = divisions, .rest = !parser->version || parser->version >= 209};
 	char list[MAX_WORD], *rest, *entry;
 	bool good = true;
 

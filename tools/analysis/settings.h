@@ -36,6 +36,8 @@ torch_release settings_version(const char *text);
 /* What PyTorch does without any setting. */
 void settings_default(struct settings *settings);
 
+bool settings_equal(const struct settings *a, const struct settings *b);
+
 /*
  * Applies text, "key:value,key:value" or with '=' for ':', to settings as that version of PyTorch
  * would. False when PyTorch would refuse it: problem then says which key and what it may be, and

@@ -10,33 +10,119 @@
 struct slot {
 	struct allocator_block *block;
 	uint64_t ticket;
+	size_t since; /* step that made it pending */
+};
+
+/* A pending block that is ready later than it was. */
+struct late {
+	uint64_t ticket;
+	size_t due; /* step */
 };
 
 struct replay {
 	const struct whatif_recording *recording;
 	struct allocator *allocator;
 	struct slot *slots;
-	enum whatif_sizes sizes;
+	struct whatif_guess guess;
+	struct late *late;
+	size_t n_late, late_room;
 };
+
+/* A new block of just the size from which on blocks are not split can be of a request that is
+ * smaller: then no free block of that size would have been taken. One of that size itself gets a
+ * new block only where there is no such block: the same in both cases. */
+static uint64_t recorded_bytes(
+	const struct whatif_recording *recording, const struct whatif_step *step)
+{
+	const struct settings *settings = &recording->settings;
+	bool is_less = step->is_fresh && step->bytes == settings->max_split_bytes &&
+		       !recording->sizes_exact && !settings->expandable;
+
+	return is_less ? step->bytes - MIN_BLOCK_BYTES : step->bytes;
+}
+
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+static uint64_t any_bytes(const struct replay *replay, const struct whatif_step *step)
+{
+	uint64_t x = mix((uint64_t)(step - replay->recording->steps) * 64 + replay->guess.seed);
+	uint64_t n_sizes = step->spare_bytes / MIN_BLOCK_BYTES + 1;
+
+	switch (x % 4) {
+	case 0:
+		return recorded_bytes(replay->recording, step);
+	case 1:
+		return step->bytes - (x >> 2) % n_sizes * MIN_BLOCK_BYTES;
+	default:
+		return step->likely_bytes;
+	}
+}
 
 static uint64_t asked_bytes(const struct replay *replay, const struct whatif_step *step)
 {
-	if (replay->sizes == WHATIF_LIKELY)
+	switch (replay->guess.sizes) {
+	case WHATIF_RECORDED:
+		return recorded_bytes(replay->recording, step);
+	case WHATIF_LEAST:
+		return step->bytes - step->spare_bytes;
+	case WHATIF_ANY:
+		return step->spare_bytes ? any_bytes(replay, step) : step->likely_bytes;
+	default:
 		return step->likely_bytes;
-	if (replay->sizes == WHATIF_RECORDED || !step->is_unsure)
-		return step->bytes;
-	/* It came from the large pool. */
-	return step->bytes > 2 * SMALL_BYTES ? step->bytes - SMALL_BYTES : SMALL_BYTES + 1;
+	}
+}
+
+static void put(struct replay *replay, struct slot *slot, const struct whatif_step *step)
+{
+	bool is_pending =
+		step->kind == WHATIF_PUT_PENDING && replay->guess.pending != WHATIF_AT_ONCE;
+
+	if (slot->block)
+		slot->ticket = allocator_put(replay->allocator, slot->block, is_pending);
+	slot->block = NULL;
+	slot->since = (size_t)(step - replay->recording->steps);
+}
+
+static void make_ready(struct replay *replay, const struct slot *slot, size_t step)
+{
+	if (replay->guess.pending != WHATIF_LATE) {
+		allocator_ready(replay->allocator, slot->ticket);
+		return;
+	}
+	replay->late = memory_grow(
+		replay->late, replay->n_late, &replay->late_room, sizeof(*replay->late));
+	replay->late[replay->n_late++] = (struct late){slot->ticket, step + (step - slot->since)};
+}
+
+/* Before a request: PyTorch looks for what became ready only then. */
+static void flush_late(struct replay *replay, size_t step)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < replay->n_late; i++)
+		if (replay->late[i].due <= step)
+			allocator_ready(replay->allocator, replay->late[i].ticket);
+		else
+			replay->late[n++] = replay->late[i];
+	replay->n_late = n;
 }
 
 /* False when the step ends the replay. */
 static bool apply(struct replay *replay, const struct whatif_step *step)
 {
+	const size_t i = (size_t)(step - replay->recording->steps);
 	struct slot *slot = &replay->slots[step->block];
 	struct allocator *allocator = replay->allocator;
 
 	switch (step->kind) {
 	case WHATIF_GET:
+		if (replay->n_late)
+			flush_late(replay, i);
 		slot->block = allocator_get(
 			allocator, step->stream, step->pool, asked_bytes(replay, step));
 		return slot->block;
@@ -44,13 +130,10 @@ static bool apply(struct replay *replay, const struct whatif_step *step)
 		return !allocator_get(allocator, step->stream, step->pool, step->bytes);
 	case WHATIF_PUT:
 	case WHATIF_PUT_PENDING:
-		if (slot->block)
-			slot->ticket = allocator_put(
-				allocator, slot->block, step->kind == WHATIF_PUT_PENDING);
-		slot->block = NULL;
+		put(replay, slot, step);
 		return true;
 	case WHATIF_READY:
-		allocator_ready(allocator, slot->ticket);
+		make_ready(replay, slot, i);
 		return true;
 	case WHATIF_EMPTY_CACHE:
 		allocator_empty_cache(allocator);
@@ -67,13 +150,13 @@ static bool apply(struct replay *replay, const struct whatif_step *step)
 }
 
 static void replay_begin(struct replay *replay, const struct whatif_recording *recording,
-	const struct allocator_options *options, enum whatif_sizes sizes)
+	const struct allocator_options *options, const struct whatif_guess *guess)
 {
 	*replay = (struct replay){
 		.recording = recording,
 		.allocator = allocator_new(options),
 		.slots = memory_new(recording->n_blocks + 1, sizeof(*replay->slots)),
-		.sizes = sizes,
+		.guess = *guess,
 	};
 }
 
@@ -81,17 +164,18 @@ static void replay_end(struct replay *replay)
 {
 	allocator_free(replay->allocator);
 	free(replay->slots);
+	free(replay->late);
 }
 
 void whatif_replay(const struct whatif_recording *recording,
-	const struct allocator_options *options, enum whatif_sizes sizes,
+	const struct allocator_options *options, const struct whatif_guess *guess,
 	struct whatif_result *result)
 {
 	struct replay replay;
 	size_t i;
 
 	*result = (struct whatif_result){0};
-	replay_begin(&replay, recording, options, sizes);
+	replay_begin(&replay, recording, options, guess);
 	for (i = 0; i < recording->n_steps; i++)
 		if (!apply(&replay, &recording->steps[i]))
 			break;
@@ -172,7 +256,7 @@ static bool is_plausible(const struct whatif_recording *recording, size_t known,
 {
 	uint64_t bytes = recording->steps[known].bytes, most = recording->steps[unsure].bytes;
 
-	return bytes <= most && most - bytes < SETTINGS_MIB;
+	return bytes <= most && most - bytes <= recording->steps[unsure].spare_bytes;
 }
 
 /* So many sizes from the same stack are looked at: what was asked for much earlier or later says
@@ -208,7 +292,7 @@ static uint64_t likely_bytes(
 		else
 			above++;
 	}
-	return recording->steps[step].bytes;
+	return recorded_bytes(recording, &recording->steps[step]);
 }
 
 static void repair_sizes(struct whatif_recording *recording)
@@ -216,7 +300,7 @@ static void repair_sizes(struct whatif_recording *recording)
 	struct known *all = NULL, *known, *next;
 
 	for (size_t i = 0; i < recording->n_steps; i++) {
-		if (recording->steps[i].kind != WHATIF_GET || recording->steps[i].is_unsure)
+		if (recording->steps[i].kind != WHATIF_GET || recording->steps[i].spare_bytes)
 			continue;
 		known = known_of(&all, recording->steps[i].stack_id, true);
 		if (!known)
@@ -226,7 +310,7 @@ static void repair_sizes(struct whatif_recording *recording)
 		known->steps[known->n_steps++] = i;
 	}
 	for (size_t i = 0; i < recording->n_steps; i++)
-		if (recording->steps[i].is_unsure)
+		if (recording->steps[i].spare_bytes)
 			recording->steps[i].likely_bytes = likely_bytes(
 				recording, known_of(&all, recording->steps[i].stack_id, false), i);
 	HASH_ITER(hh, all, known, next)
@@ -243,6 +327,24 @@ static void note_difference(struct whatif_check *check, size_t step)
 		check->first_different = step;
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* How much smaller the request of a block may have been that was not split (rules 4, 6 and 8). */
+static uint64_t unsplit_bytes(const struct settings *settings, const struct whatif_step *step)
+{
+	uint64_t oversize = settings->max_split_bytes, spare = SMALL_BYTES;
+
+	if (step->bytes <= SMALL_BYTES)
+		return 0;
+	if (step->bytes < oversize || (step->bytes == oversize && step->is_fresh))
+		return least(spare, step->bytes - SMALL_BYTES - MIN_BLOCK_BYTES);
+	spare = step->is_fresh ? SEGMENT_STEP_BYTES : settings->max_non_split_rounding_bytes;
+	return least(spare - MIN_BLOCK_BYTES, step->bytes - oversize);
+}
+
 /* Looks at a block right after it was got. */
 static void compare(struct replay *replay, size_t i, struct whatif_check *check)
 {
@@ -251,9 +353,12 @@ static void compare(struct replay *replay, size_t i, struct whatif_check *check)
 	const struct allocator_block *block = replay->slots[step->block].block;
 
 	check->n_gets++;
-	step->is_unsure = block->bytes > SMALL_BYTES && !recording->sizes_exact &&
-			  !allocator_has_split(replay->allocator) &&
-			  !recording->settings.expandable;
+	if (!recording->sizes_exact)
+		step->spare_bytes =
+			allocator_rounding(&recording->settings, step->bytes) +
+			(allocator_has_split(replay->allocator) || recording->settings.expandable
+					? 0
+					: unsplit_bytes(&recording->settings, step));
 	if (block->address == step->address &&
 		(recording->sizes_exact || block->bytes == step->bytes))
 		check->n_addresses++;
@@ -263,6 +368,7 @@ static void compare(struct replay *replay, size_t i, struct whatif_check *check)
 
 void whatif_check(struct whatif_recording *recording, struct whatif_check *check)
 {
+	const struct whatif_guess guess = {.sizes = WHATIF_RECORDED};
 	struct driver driver = {.recording = recording};
 	struct allocator_options options = {
 		.settings = recording->settings,
@@ -282,12 +388,12 @@ void whatif_check(struct whatif_recording *recording, struct whatif_check *check
 	if (!recording->sizes_exact)
 		memset(options.settings.divisions, 0, sizeof(options.settings.divisions));
 	recording->n_unsure = recording->n_pending = 0;
-	replay_begin(&replay, recording, &options, WHATIF_RECORDED);
+	replay_begin(&replay, recording, &options, &guess);
 	for (i = 0; i < recording->n_steps; i++) {
 		struct whatif_step *step = &recording->steps[i];
 
-		step->likely_bytes = step->bytes;
-		step->is_unsure = false;
+		step->likely_bytes = recorded_bytes(recording, step);
+		step->spare_bytes = 0;
 		recording->n_pending += step->kind == WHATIF_PUT_PENDING;
 		if (!apply(&replay, step)) {
 			note_difference(check, i);
@@ -295,11 +401,11 @@ void whatif_check(struct whatif_recording *recording, struct whatif_check *check
 		}
 		if (step->kind == WHATIF_GET) {
 			compare(&replay, i, check);
-			recording->n_unsure += step->is_unsure;
+			recording->n_unsure += step->spare_bytes != 0;
 		}
 	}
 	recording->n_gets = check->n_gets;
-	check->result.stats = *allocator_stats(replay.allocator);
+	recording->own = check->result.stats = *allocator_stats(replay.allocator);
 	check->result.n_steps = i;
 	check->n_answers = driver.n_taken;
 	check->is_equal = check->first_different == SIZE_MAX && !driver.n_different &&

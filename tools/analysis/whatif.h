@@ -26,11 +26,12 @@ struct whatif_step {
 	uint32_t block;	       /* GET, PUT, READY: number of the block */
 	uint64_t bytes;	       /* GET: as recorded; REFUSED: asked for */
 	uint64_t likely_bytes; /* GET: what was asked for, as far as can be told; else as bytes */
-	bool is_unsure;	       /* GET, by whatif_check: less may have been asked for, by 1 MiB */
-	uint64_t address;      /* GET: as recorded */
+	uint64_t spare_bytes; /* GET, by whatif_check: up to so much less may have been asked for */
+	uint64_t address;     /* GET: as recorded */
 	uint64_t stream, pool;
 	uint64_t stack_id;
 	uint64_t time_ns;
+	bool is_fresh; /* GET: the driver gave memory for it */
 };
 
 /* What the driver was asked for in the recorded run, and gave. */
@@ -61,6 +62,7 @@ struct whatif_recording {
 	size_t n_unsure; /* blocks that may be larger than their requests */
 	size_t n_pending;
 	size_t n_gets;
+	struct allocator_stats own; /* of the recorded run */
 };
 
 /* How far a replay came, and what it took. */
@@ -81,16 +83,35 @@ struct whatif_check {
 };
 
 /* Which size is asked for in a replay, where the recording cannot tell. */
-enum whatif_sizes { WHATIF_RECORDED, WHATIF_LIKELY, WHATIF_LEAST };
+enum whatif_sizes {
+	WHATIF_RECORDED, /* the block's */
+	WHATIF_LIKELY,
+	WHATIF_LEAST,
+	WHATIF_ANY, /* some of the three, or one between, by chance */
+};
 
-/* Replays the recording under its own settings. Fills in likely_bytes and the counts of unsure and
- * pending blocks. */
+/* When pending blocks are ready, which would not be the same in another run. */
+enum whatif_pending {
+	WHATIF_AS_RECORDED,
+	WHATIF_AT_ONCE, /* nothing is pending */
+	WHATIF_LATE,	/* blocks are pending for twice as long */
+};
+
+/* What is not known, as it is taken in one replay. */
+struct whatif_guess {
+	enum whatif_sizes sizes;
+	enum whatif_pending pending;
+	unsigned int seed; /* of the sizes */
+};
+
+/* Replays the recording under its own settings. Fills in likely_bytes, spare_bytes and what
+ * the recording has of the check. */
 void whatif_check(struct whatif_recording *recording, struct whatif_check *check);
 
 /* Replays under other options; options.version and device_bytes are the recording's. Counts in
  * *recording->n_replays, if it is not NULL. */
 void whatif_replay(const struct whatif_recording *recording,
-	const struct allocator_options *options, enum whatif_sizes sizes,
+	const struct allocator_options *options, const struct whatif_guess *guess,
 	struct whatif_result *result);
 
 enum whatif_class {
@@ -102,16 +123,18 @@ enum whatif_class {
 };
 
 /* So many replays are made for a prediction, more or less. */
-#define WHATIF_REPLAYS 22u
+#define WHATIF_REPLAYS 60u
 
 /* Why a prediction is no better than its class: bits. */
-#define WHATIF_WHY_SIZES     1u	 /* large requests are known to 1 MiB only */
-#define WHATIF_WHY_ADDRESSES 2u	 /* equal-size blocks: depends on the driver's addresses */
-#define WHATIF_WHY_PENDING   4u	 /* frees were pending on other streams */
-#define WHATIF_WHY_VERSION   8u	 /* rules of this version were not tried against real runs */
-#define WHATIF_WHY_REFUSED   16u /* nothing is known after the first refusal */
-#define WHATIF_WHY_PASSED    32u /* nothing is known after a refusal that would not have been */
-#define WHATIF_WHY_BACKEND   64u /* the driver's pool decides */
+#define WHATIF_WHY_SIZES     1u	  /* large requests are known to 1 MiB only */
+#define WHATIF_WHY_ADDRESSES 2u	  /* equal-size blocks: depends on the driver's addresses */
+#define WHATIF_WHY_PENDING   4u	  /* frees were pending on other streams */
+#define WHATIF_WHY_VERSION   8u	  /* rules of this version were not tried against real runs */
+#define WHATIF_WHY_REFUSED   16u  /* nothing is known after the first refusal */
+#define WHATIF_WHY_PASSED    32u  /* nothing is known after a refusal that would not have been */
+#define WHATIF_WHY_BACKEND   64u  /* the driver's pool decides */
+#define WHATIF_WHY_SOME	     128u /* only some guesses lead to a refusal, or past one */
+#define WHATIF_WHY_TIME	     256u /* how long frees were pending decides */
 
 struct whatif_value {
 	uint64_t value, low, high;

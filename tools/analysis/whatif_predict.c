@@ -10,8 +10,15 @@
 /* Segments are multiples of this. */
 #define STEP_BYTES (2 * SETTINGS_MIB)
 
+/* One way in which the replay could be done. */
+struct variant {
+	struct whatif_guess guess;
+	enum allocator_addresses addresses;
+	unsigned int seed; /* of the addresses */
+};
+
 static struct allocator_options options_for(const struct whatif_recording *recording,
-	const struct settings *settings, enum allocator_addresses addresses)
+	const struct settings *settings, const struct variant *variant)
 {
 	struct allocator_options options = {
 		.settings = *settings,
@@ -19,7 +26,8 @@ static struct allocator_options options_for(const struct whatif_recording *recor
 		.device_bytes = recording->device_bytes,
 		.cap_bytes = recording->cap_bytes,
 		.capacity_bytes = recording->driver_bytes,
-		.addresses = addresses,
+		.addresses = variant->addresses,
+		.seed = variant->seed,
 	};
 
 	/* A capacity that is tried stands for a smaller device: that is no memory fraction, without
@@ -33,7 +41,7 @@ static struct allocator_options options_for(const struct whatif_recording *recor
 struct search {
 	const struct whatif_recording *recording;
 	struct allocator_options options;
-	enum whatif_sizes sizes;
+	struct whatif_guess guess;
 	size_t refused_step;	/* by the last replay that was refused something */
 	uint64_t refused_bytes; /* a cap that lets this request pass where it was refused */
 	uint64_t fine_bytes;	/* how near to each other a cap that refuses and one that does not
@@ -45,7 +53,7 @@ static bool serves(struct search *search, uint64_t cap_bytes)
 	struct whatif_result result;
 
 	search->options.cap_bytes = cap_bytes;
-	whatif_replay(search->recording, &search->options, search->sizes, &result);
+	whatif_replay(search->recording, &search->options, &search->guess, &result);
 	if (!result.is_refused)
 		return true;
 	search->refused_step = result.n_steps;
@@ -161,22 +169,41 @@ static void widen_to(struct whatif_value *value, uint64_t with)
 	widen(value, &(struct whatif_value){with, with, with});
 }
 
-/* One way in which the replay could be done: which sizes, and where the driver puts segments. */
-struct variant {
-	enum whatif_sizes sizes;
-	enum allocator_addresses addresses;
-};
-
 /* The first is the one whose value is given. */
 static const struct variant variants[] = {
-	{WHATIF_LIKELY, ALLOCATOR_DOWN},
-	{WHATIF_LIKELY, ALLOCATOR_ARENA},
-	{WHATIF_LIKELY, ALLOCATOR_UP},
-	{WHATIF_RECORDED, ALLOCATOR_DOWN},
-	{WHATIF_LEAST, ALLOCATOR_DOWN},
+	{{WHATIF_LIKELY, WHATIF_AS_RECORDED, 0}, ALLOCATOR_DOWN, 0},
+	{{WHATIF_LIKELY, WHATIF_AS_RECORDED, 0}, ALLOCATOR_ARENA, 0},
+	{{WHATIF_LIKELY, WHATIF_AS_RECORDED, 0}, ALLOCATOR_UP, 0},
+	{{WHATIF_RECORDED, WHATIF_AS_RECORDED, 0}, ALLOCATOR_DOWN, 0},
+	{{WHATIF_LEAST, WHATIF_AS_RECORDED, 0}, ALLOCATOR_DOWN, 0},
+	{{WHATIF_LIKELY, WHATIF_AT_ONCE, 0}, ALLOCATOR_DOWN, 0},
+	{{WHATIF_LIKELY, WHATIF_LATE, 0}, ALLOCATOR_DOWN, 0},
 };
 
 #define N_VARIANTS (sizeof(variants) / sizeof(*variants))
+
+/* More ways by chance: where only some of many requests are in doubt, the ways above may agree and
+ * all be wrong. Each has segments at random places, and each second one some sizes at random, too.
+ */
+#define N_RANDOM      64u
+#define N_RANDOM_LONG 8u
+#define N_SEARCHED    4u /* for the least that is needed */
+
+static struct variant variant_at(const struct whatif_recording *recording, size_t i)
+{
+	unsigned int seed = (unsigned int)(i - N_VARIANTS);
+	bool any_sizes = recording->n_unsure && seed % 2;
+
+	if (i < N_VARIANTS)
+		return variants[i];
+	return (struct variant){{any_sizes ? WHATIF_ANY : WHATIF_LIKELY, WHATIF_AS_RECORDED, seed},
+		ALLOCATOR_ANYWHERE, seed};
+}
+
+static size_t count_variants(const struct whatif_recording *recording)
+{
+	return N_VARIANTS + (recording->n_steps > LONG_STEPS ? N_RANDOM_LONG : N_RANDOM);
+}
 
 static bool is_same(const struct allocator_stats *a, const struct allocator_stats *b)
 {
@@ -184,13 +211,16 @@ static bool is_same(const struct allocator_stats *a, const struct allocator_stat
 	       a->n_device_allocs == b->n_device_allocs;
 }
 
-/* Sizes that are all too small say only how much may depend on them: less than 1 % is agreement. */
-static bool agrees(enum whatif_sizes sizes, const struct allocator_stats *stats,
+/* Sizes that are not the likely ones say only how much may depend on them: less than 1 % is
+ * agreement. */
+static bool agrees(const struct variant *variant, const struct allocator_stats *stats,
 	const struct allocator_stats *first)
 {
 	uint64_t a = stats->peak_reserved_bytes, b = first->peak_reserved_bytes;
 
-	return sizes == WHATIF_LEAST ? (a > b ? a - b : b - a) <= b / 100 : is_same(stats, first);
+	return variant->guess.sizes == WHATIF_LEAST || variant->guess.sizes == WHATIF_ANY
+		       ? (a > b ? a - b : b - a) <= b / 100
+		       : is_same(stats, first);
 }
 
 /* The blocks of one stream in one pool lie in one range where segments are expandable: which of
@@ -198,77 +228,146 @@ static bool agrees(enum whatif_sizes sizes, const struct allocator_stats *stats,
 static bool is_needed(const struct whatif_recording *recording, const struct settings *settings,
 	const struct variant *variant)
 {
-	if (variant->addresses != ALLOCATOR_DOWN)
-		return !settings->expandable || recording->version != VALIDATED_VERSION;
-	return variant->sizes == WHATIF_LIKELY || recording->n_unsure;
+	bool places_matter = !settings->expandable || recording->version != VALIDATED_VERSION;
+
+	if (variant->guess.pending != WHATIF_AS_RECORDED)
+		return recording->n_pending;
+	if (variant->guess.sizes != WHATIF_LIKELY)
+		return recording->n_unsure;
+	return variant->addresses == ALLOCATOR_DOWN || places_matter;
+}
+
+/* The recorded run is known: it is repeated with the sizes of its blocks, and only addresses and
+ * times may differ. False: this variant says nothing of it. */
+static bool adapt_to_own(struct variant *variant)
+{
+	bool is_likely = variant->guess.sizes == WHATIF_LIKELY;
+
+	variant->guess.sizes = WHATIF_RECORDED;
+	return is_likely;
+}
+
+static unsigned int doubt_of(const struct variant *variant)
+{
+	if (variant->guess.pending != WHATIF_AS_RECORDED)
+		return WHATIF_WHY_PENDING;
+	return variant->addresses == ALLOCATOR_DOWN || variant->guess.sizes == WHATIF_ANY
+		       ? WHATIF_WHY_SIZES
+		       : WHATIF_WHY_ADDRESSES;
+}
+
+/* What the variants have shown. */
+struct outcome {
+	struct whatif_result first;
+	size_t n_replays, n_ended; /* that came to a refusal, or past one, that was not recorded */
+	bool agree;
+	bool is_own;		   /* the recorded settings */
+	uint64_t least_wait_bytes; /* peaks as blocks are pending for a shorter or longer time */
+	uint64_t most_wait_bytes;
+};
+
+static void begin_values(struct outcome *outcome, const struct allocator_stats *stats,
+	struct whatif_prediction *prediction)
+{
+	uint64_t peak = stats->peak_reserved_bytes, n = stats->n_device_allocs;
+
+	prediction->peak_reserved = (struct whatif_value){peak, peak, peak};
+	prediction->n_device_allocs = (struct whatif_value){n, n, n};
+	outcome->least_wait_bytes = outcome->most_wait_bytes = peak;
+}
+
+static void compare_variant(struct outcome *outcome, const struct variant *variant,
+	const struct whatif_result *result, struct whatif_prediction *prediction)
+{
+	uint64_t peak = result->stats.peak_reserved_bytes;
+
+	outcome->n_replays++;
+	outcome->n_ended += result->is_refused || result->has_passed;
+	prediction->why |= result->is_refused ? WHATIF_WHY_REFUSED : 0;
+	prediction->why |= result->has_passed ? WHATIF_WHY_PASSED : 0;
+	if (variant->guess.pending == WHATIF_AT_ONCE && peak < outcome->least_wait_bytes)
+		outcome->least_wait_bytes = peak;
+	if (variant->guess.pending == WHATIF_LATE && peak > outcome->most_wait_bytes)
+		outcome->most_wait_bytes = peak;
+	if (agrees(variant, &result->stats, &outcome->first.stats))
+		return;
+	outcome->agree = false;
+	widen_to(&prediction->peak_reserved, peak);
+	widen_to(&prediction->n_device_allocs, result->stats.n_device_allocs);
+	prediction->why |= doubt_of(variant);
 }
 
 /* Which doubts the variants show; fills in the values without a limit on capacity. */
-static bool replay_variants(const struct whatif_recording *recording,
-	struct whatif_prediction *prediction, struct whatif_result *first)
+static void replay_variants(const struct whatif_recording *recording,
+	struct whatif_prediction *prediction, struct outcome *outcome)
 {
-	bool agree = true;
+	size_t n = count_variants(recording);
 
-	for (size_t i = 0; i < N_VARIANTS; i++) {
+	outcome->agree = true;
+	outcome->is_own = settings_equal(&prediction->settings, &recording->settings);
+	for (size_t i = 0; i < n; i++) {
+		struct variant variant = variant_at(recording, i);
 		struct allocator_options options =
-			options_for(recording, &prediction->settings, variants[i].addresses);
+			options_for(recording, &prediction->settings, &variant);
 		struct whatif_result result;
-		const struct allocator_stats *stats = &result.stats;
 
-		if (!is_needed(recording, &prediction->settings, &variants[i]))
+		if (!is_needed(recording, &prediction->settings, &variant) ||
+			(outcome->is_own && !adapt_to_own(&variant)))
 			continue;
-		whatif_replay(recording, &options, variants[i].sizes, &result);
+		whatif_replay(recording, &options, &variant.guess, &result);
 		if (!i) {
-			*first = result;
-			prediction->peak_reserved =
-				(struct whatif_value){stats->peak_reserved_bytes,
-					stats->peak_reserved_bytes, stats->peak_reserved_bytes};
-			prediction->n_device_allocs = (struct whatif_value){stats->n_device_allocs,
-				stats->n_device_allocs, stats->n_device_allocs};
+			if (outcome->is_own)
+				result.stats = recording->own;
+			outcome->first = result;
+			begin_values(outcome, &result.stats, prediction);
 		}
-		prediction->why |= result.is_refused ? WHATIF_WHY_REFUSED : 0;
-		prediction->why |= result.has_passed ? WHATIF_WHY_PASSED : 0;
-		if (agrees(variants[i].sizes, stats, &first->stats))
-			continue;
-		agree = false;
-		widen_to(&prediction->peak_reserved, stats->peak_reserved_bytes);
-		widen_to(&prediction->n_device_allocs, stats->n_device_allocs);
-		prediction->why |= variants[i].sizes == WHATIF_LIKELY ? WHATIF_WHY_ADDRESSES
-								      : WHATIF_WHY_SIZES;
+		compare_variant(outcome, &variant, &result, prediction);
 	}
-	return agree;
+	if (outcome->n_ended && outcome->n_ended < outcome->n_replays)
+		prediction->why |= WHATIF_WHY_SOME;
 }
 
-/* A size that is a little off can cost or save a segment, which in a small run is more than 1 %.
- * The range is that much wider then. */
-static bool is_coarse(
-	const struct whatif_recording *recording, struct whatif_prediction *prediction)
+/* A size that is a little off can cost or save a segment: a range is that much wider. */
+static void widen_by_segment(struct whatif_prediction *prediction)
 {
 	uint64_t segment_bytes = prediction->settings.large_segment_bytes;
-	uint64_t peak_bytes = prediction->peak_reserved.value;
+	struct whatif_value *peak = &prediction->peak_reserved;
 
-	if (!recording->n_unsure || segment_bytes <= peak_bytes / 100)
-		return false;
-	widen_to(&prediction->peak_reserved, peak_bytes + segment_bytes);
-	widen_to(&prediction->peak_reserved,
-		peak_bytes > segment_bytes ? peak_bytes - segment_bytes : 0);
-	return true;
+	widen_to(peak, peak->high + segment_bytes);
+	widen_to(peak, peak->low > segment_bytes ? peak->low - segment_bytes : 0);
 }
 
-static void classify(
-	const struct whatif_recording *recording, bool agree, struct whatif_prediction *prediction)
+/* Blocks that are pending for a shorter or longer time make so much of a difference that only the
+ * least of it is worth saying. */
+static bool is_matter_of_time(const struct outcome *outcome)
 {
+	return outcome->most_wait_bytes - outcome->least_wait_bytes >
+	       outcome->first.stats.peak_reserved_bytes / 10;
+}
+
+static void classify(const struct whatif_recording *recording, const struct outcome *outcome,
+	struct whatif_prediction *prediction)
+{
+	bool is_unsure = recording->n_unsure && !outcome->is_own;
+	bool is_coarse = is_unsure && prediction->settings.large_segment_bytes >
+					      prediction->peak_reserved.value / 100;
+
 	prediction->why |= recording->n_unsure ? WHATIF_WHY_SIZES : 0;
 	prediction->why |= recording->n_pending ? WHATIF_WHY_PENDING : 0;
 	prediction->why |= recording->version != VALIDATED_VERSION ? WHATIF_WHY_VERSION : 0;
-	if (prediction->why & (WHATIF_WHY_REFUSED | WHATIF_WHY_PASSED))
+	if (prediction->why & (WHATIF_WHY_REFUSED | WHATIF_WHY_PASSED)) {
 		prediction->class = WHATIF_LOWER_BOUND;
-	else if (agree && is_coarse(recording, prediction))
+	} else if (is_matter_of_time(outcome)) {
+		prediction->class = WHATIF_LOWER_BOUND;
+		prediction->why |= WHATIF_WHY_TIME;
+		prediction->peak_reserved.value = prediction->peak_reserved.low;
+	} else if (!outcome->agree || is_coarse || recording->n_pending) {
 		prediction->class = WHATIF_RANGE;
-	else if (!agree || recording->n_pending)
-		prediction->class = WHATIF_RANGE;
-	else
+		if (is_unsure)
+			widen_by_segment(prediction);
+	} else {
 		prediction->class = prediction->why ? WHATIF_ABOUT : WHATIF_EXACT;
+	}
 }
 
 /* cudaMallocAsync: the driver's pool grows in steps of this, whatever else it does. */
@@ -288,12 +387,12 @@ static void predict_capacity(const struct whatif_recording *recording, uint64_t 
 	struct whatif_prediction *prediction)
 {
 	struct allocator_options options =
-		options_for(recording, &prediction->settings, variants[0].addresses);
+		options_for(recording, &prediction->settings, &variants[0]);
 	struct whatif_result result;
 
 	if (!options.cap_bytes || options.cap_bytes > capacity_bytes)
 		options.cap_bytes = capacity_bytes;
-	whatif_replay(recording, &options, variants[0].sizes, &result);
+	whatif_replay(recording, &options, &variants[0].guess, &result);
 	prediction->fits = !result.is_refused;
 	prediction->n_retries = result.stats.n_retries;
 	if (result.is_refused)
@@ -305,8 +404,8 @@ static struct search search_for(const struct whatif_recording *recording,
 {
 	return (struct search){
 		.recording = recording,
-		.options = options_for(recording, &prediction->settings, variant->addresses),
-		.sizes = variant->sizes,
+		.options = options_for(recording, &prediction->settings, variant),
+		.guess = variant->guess,
 		.refused_step = SIZE_MAX,
 		.fine_bytes = STEP_BYTES,
 	};
@@ -342,23 +441,23 @@ static void predict_needed(const struct whatif_recording *recording,
 	needed->low = needed->value - (search.fine_bytes - STEP_BYTES);
 	search.fine_bytes = STEP_BYTES + blur_bytes;
 	find_band(&search, stats->peak_reserved_bytes, needed);
-	for (size_t i = 1; i < N_VARIANTS; i++) {
-		if (!is_needed(recording, &prediction->settings, &variants[i]) ||
-			variants[i].sizes == WHATIF_LEAST)
+	for (size_t i = 1; i < N_VARIANTS + N_SEARCHED; i++) {
+		const struct variant variant = variant_at(recording, i);
+
+		if (!is_needed(recording, &prediction->settings, &variant) ||
+			variant.guess.sizes == WHATIF_LEAST)
 			continue;
-		search = search_for(recording, prediction, &variants[i]);
+		search = search_for(recording, prediction, &variant);
 		search.fine_bytes += blur_bytes;
 		widen_needed(&search, needed);
 	}
 	prediction->has_needed = needed->low;
 }
 
-/* Fills in all but what is needed; *first: the replay whose values are given. */
+/* Fills in all but what is needed. */
 static void predict_run(const struct whatif_recording *recording, const struct settings *settings,
-	struct whatif_prediction *prediction, struct whatif_result *first)
+	struct whatif_prediction *prediction, struct outcome *outcome)
 {
-	bool agree;
-
 	*prediction = (struct whatif_prediction){
 		.settings = *settings, .refused_step = SIZE_MAX, .needed_step = SIZE_MAX};
 	if (recording->settings.backend != SETTINGS_NATIVE) {
@@ -366,32 +465,32 @@ static void predict_run(const struct whatif_recording *recording, const struct s
 		prediction->why = WHATIF_WHY_BACKEND;
 		return;
 	}
-	agree = replay_variants(recording, prediction, first);
-	prediction->n_refused = first->stats.n_refused;
+	replay_variants(recording, prediction, outcome);
+	prediction->n_refused = outcome->first.stats.n_refused;
 	if (settings->backend == SETTINGS_ASYNC)
-		predict_async(&first->stats, prediction);
+		predict_async(&outcome->first.stats, prediction);
 	else
-		classify(recording, agree, prediction);
+		classify(recording, outcome, prediction);
 }
 
 void whatif_predict_peak(const struct whatif_recording *recording, const struct settings *settings,
 	struct whatif_prediction *prediction)
 {
-	struct whatif_result first = {0};
+	struct outcome outcome = {0};
 
-	predict_run(recording, settings, prediction, &first);
+	predict_run(recording, settings, prediction, &outcome);
 }
 
 void whatif_predict(const struct whatif_recording *recording, const struct settings *settings,
 	uint64_t capacity_bytes, struct whatif_prediction *prediction)
 {
-	struct whatif_result first = {0};
+	struct outcome outcome = {0};
 
-	predict_run(recording, settings, prediction, &first);
+	predict_run(recording, settings, prediction, &outcome);
 	if (prediction->why & WHATIF_WHY_BACKEND)
 		return;
-	if (!(prediction->why & WHATIF_WHY_REFUSED))
-		predict_needed(recording, &first.stats, prediction);
+	if (!(prediction->why & (WHATIF_WHY_REFUSED | WHATIF_WHY_TIME)))
+		predict_needed(recording, &outcome.first.stats, prediction);
 	if (capacity_bytes)
 		predict_capacity(recording, capacity_bytes, prediction);
 }

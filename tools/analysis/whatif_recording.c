@@ -167,6 +167,7 @@ static void apply_alloc(struct builder *builder, const struct model_allocator *a
 	step->pool = region->pool;
 	step->stack_id = given->stack_id;
 	step->time_ns = given->time_ns;
+	step->is_fresh = new_bytes;
 	live = memory_new(1, sizeof(*live));
 	live->address = given->address;
 	live->block = step->block;

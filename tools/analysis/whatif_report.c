@@ -96,17 +96,6 @@ static int compare_rows(const void *a, const void *b)
 			       ((const struct whatif_row *)b)->label);
 }
 
-static bool is_same(const struct settings *a, const struct settings *b)
-{
-	return a->max_split_bytes == b->max_split_bytes &&
-	       a->max_non_split_rounding_bytes == b->max_non_split_rounding_bytes &&
-	       a->large_segment_bytes == b->large_segment_bytes &&
-	       !memcmp(a->divisions, b->divisions, sizeof(a->divisions)) &&
-	       !(a->collection_threshold < b->collection_threshold) &&
-	       !(a->collection_threshold > b->collection_threshold) &&
-	       a->expandable == b->expandable;
-}
-
 static void add_common(struct whatif_report *report)
 {
 	for (size_t i = 0; i < N_COMMON; i++) {
@@ -114,7 +103,7 @@ static void add_common(struct whatif_report *report)
 		struct settings settings;
 
 		if (!parse(report, row, common_settings[i], &settings) || *row->problem ||
-			is_same(&settings, &report->built.recording.settings))
+			settings_equal(&settings, &report->built.recording.settings))
 			memset(&report->rows[--report->n_rows], 0, sizeof(*row));
 		else
 			row->prediction.settings = settings;

@@ -34,6 +34,8 @@ const char *whatif_why_name(unsigned int why, unsigned int i)
 		"nothing is known after the first refusal that the recording did not have",
 		"nothing is known after a refusal of the recording that would not have been",
 		"cudaMallocAsync: the driver's pool decides",
+		"whether a request is refused depends on what is not known",
+		"how long they are pending decides, which is not the same in each run",
 	};
 
 	return why & 1u << i ? names[i] : "";
@@ -162,7 +164,9 @@ static void write_fits(char cell[N_CELL], const struct whatif_prediction *predic
 	else if (!prediction->fits)
 		snprintf(cell, N_CELL, "no");
 	else if (is_open(prediction))
-		snprintf(cell, N_CELL, "not known after the refusal");
+		snprintf(cell, N_CELL,
+			prediction->why & WHATIF_WHY_TIME ? "not known"
+							  : "not known after the refusal");
 	else
 		snprintf(cell, N_CELL, "yes, %" PRIu64 " %s", prediction->n_retries,
 			line_plural(prediction->n_retries, "retry", "retries"));
@@ -282,7 +286,9 @@ static void put_served(
 			line_plural(prediction->n_refused, "request", "requests"));
 	else
 		fprintf(style->out, "would have served every request of this recording%s\n",
-			prediction->class == WHATIF_RANGE ? ", as far as can be told" : "");
+			prediction->class == WHATIF_EXACT || prediction->class == WHATIF_ABOUT
+				? ""
+				: ", as far as can be told");
 }
 
 /* In words, what the table says of one set of settings. */
