@@ -227,10 +227,19 @@ def prefetch():
             del x
 
 
-def main():
-    workload, out = sys.argv[1], sys.argv[2]
-    if len(sys.argv) > 3:
-        torch.cuda.set_per_process_memory_fraction(float(sys.argv[3]))
+def apply_settings(conf):
+    """As if the variable had been set before PyTorch was imported."""
+    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = conf
+    set_now = getattr(torch._C, "_accelerator_setAllocatorSettings", None) or torch.cuda.memory._set_allocator_settings
+    set_now(conf)
+
+
+def run(workload, out, fraction=None, conf=None):
+    """Does not return. conf: settings that are not in the environment; CUDA must not have been used yet."""
+    if conf:
+        apply_settings(conf)
+    if fraction:
+        torch.cuda.set_per_process_memory_fraction(float(fraction))
     torch.manual_seed(1)
     refused = None
     try:
@@ -252,4 +261,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(*sys.argv[1:])
