@@ -185,9 +185,9 @@ static const struct variant variants[] = {
 /* More ways by chance: where only some of many requests are in doubt, the ways above may agree and
  * all be wrong. Each has segments at random places, and each second one some sizes at random, too.
  */
-#define N_RANDOM      64u
-#define N_RANDOM_LONG 8u
-#define N_SEARCHED    4u /* for the least that is needed */
+#define N_RANDOM       64u
+#define N_RANDOM_LEAST 8u /* where steps are many */
+#define N_SEARCHED     4u /* for the least that is needed */
 
 static struct variant variant_at(const struct whatif_recording *recording, size_t i)
 {
@@ -202,7 +202,11 @@ static struct variant variant_at(const struct whatif_recording *recording, size_
 
 static size_t count_variants(const struct whatif_recording *recording)
 {
-	return N_VARIANTS + (recording->n_steps > LONG_STEPS ? N_RANDOM_LONG : N_RANDOM);
+	size_t n = N_RANDOM;
+
+	if (recording->n_steps > LONG_STEPS)
+		n = N_RANDOM * (size_t)LONG_STEPS / recording->n_steps;
+	return N_VARIANTS + (n < N_RANDOM_LEAST ? N_RANDOM_LEAST : n);
 }
 
 static bool is_same(const struct allocator_stats *a, const struct allocator_stats *b)
