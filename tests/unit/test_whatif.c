@@ -230,8 +230,8 @@ static void sees_differences(void **state)
 	}
 }
 
-/* A recording whose program had other settings than it seems is not reproduced, from the first block
- * on that they make a difference to. */
+/* A recording whose program had other settings than it seems is not reproduced, from the first
+ * block on that they make a difference to. */
 static void sees_other_settings(void **state)
 {
 	(void)state;

@@ -10,7 +10,9 @@
 /* At first, a column is so long: about a quarter of a millisecond. */
 #define COLUMN_NS (1u << 18)
 
-/* A burst: so many deaths at least, in this part of the time in which what died came. */
+/* A burst: so many deaths at least, in this part of the time in which what died came. And that time
+ * was most of what passed since the run before: garbage comes all the time, what a step of training
+ * makes and drops only in one part of the step. */
 #define BURST_DEATHS 8u
 #define BURST_PART   10u
 
@@ -32,16 +34,26 @@ static struct history_site *site_of(struct history *history, const struct model_
 	return &history->sites[site->index];
 }
 
+static bool came_all_the_time(const struct history_site *site)
+{
+	uint64_t came_ns = site->births_last_ns - site->births_first_ns;
+
+	return !site->run_before_ns ||
+	       came_ns >= (site->run_first_ns - site->run_before_ns) / 4 * 3;
+}
+
 /* The run of deaths is over. */
 static void end_run(struct history_site *site)
 {
 	uint64_t came_ns = less(site->run_first_ns, site->births_first_ns);
 
 	if (site->run_deaths >= BURST_DEATHS && site->n_apart >= BURST_DEATHS / 2 &&
-		site->run_last_ns - site->run_first_ns <= came_ns / BURST_PART) {
+		site->run_last_ns - site->run_first_ns <= came_ns / BURST_PART &&
+		came_all_the_time(site)) {
 		site->n_bursts++;
 		site->burst_deaths += site->run_deaths;
 	}
+	site->run_before_ns = site->run_last_ns;
 	site->run_deaths = 0;
 	site->births_first_ns = 0;
 	site->n_apart = 0;
@@ -53,6 +65,7 @@ static void note_birth(const struct history *history, struct history_site *site,
 		end_run(site);
 	if (!site->births_first_ns)
 		site->births_first_ns = time_ns;
+	site->births_last_ns = time_ns;
 	site->n_apart += history->n_ends != site->n_ends_before;
 	site->n_ends_before = history->n_ends;
 	site->n_births++;

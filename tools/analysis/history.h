@@ -23,9 +23,10 @@ struct history_site {
 	 * had come one after the other while other memory came and went. */
 	uint64_t n_bursts, burst_deaths;
 	uint64_t run_deaths, run_first_ns, run_last_ns;
-	uint64_t births_first_ns; /* of those since the last run */
-	uint64_t n_apart;	  /* of those: not right behind the one before */
-	uint64_t n_ends_before;	  /* of the process, at the last birth */
+	uint64_t run_before_ns;			  /* end of the run before; 0: there was none */
+	uint64_t births_first_ns, births_last_ns; /* of those since the last run */
+	uint64_t n_apart;			  /* of those: not right behind the one before */
+	uint64_t n_ends_before;			  /* of the process, at the last birth */
 	uint64_t ended_ns; /* when a context took the rest along; 0: it did not, or more came since
 			    */
 	uint64_t ended_address; /* of one that it took along */
