@@ -67,6 +67,7 @@ struct oom {
 	struct site_list holders;    /* of the device's tracked memory, or of OOM_ADDRESS_SPACE of
 					address space; most bytes first */
 	struct fragmentation levels; /* of the device */
+	bool capped;		     /* by a limit of the allocator or pool; the driver had room */
 	uint64_t limit_bytes;	     /* OOM_LIMIT: of a pool, where it was told; else 0 */
 	const struct whatif_hint *hint; /* of a framework's refusal; NULL: not known */
 	struct oom_remedy *remedies;

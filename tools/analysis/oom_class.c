@@ -168,7 +168,7 @@ static enum oom_class decide(struct oom *oom, const struct parts *parts)
 		return OOM_ADDRESS_SPACE;
 	if (came_free_too_late(oom, parts))
 		return OOM_PENDING;
-	if (is_capped(oom, parts->own))
+	if (oom->capped)
 		return class_under_cap(oom, parts);
 	if (!oom->free_known || free_to_give(oom) >= oom->need_bytes)
 		return OOM_UNEXPLAINED;
@@ -243,7 +243,6 @@ static void add_sites(struct oom *oom, const struct parts *parts, uint64_t short
 
 static void add_remedies(struct oom *oom, const struct parts *parts)
 {
-	bool capped = is_capped(oom, parts->own);
 	uint64_t short_bytes = less(oom->need_bytes, oom->free_bytes);
 
 	if (oom->class == OOM_LIMIT) {
@@ -264,13 +263,13 @@ static void add_remedies(struct oom *oom, const struct parts *parts)
 	}
 	if (oom->class == OOM_IMPOSSIBLE || oom->class == OOM_UNEXPLAINED)
 		return;
-	if (capped && parts->own)
+	if (oom->capped && parts->own)
 		short_bytes = less(
 			oom->need_bytes, less(parts->own->most_bytes, parts->own->reserved_bytes));
 	for (size_t i = 0; i < oom->levels.n_rows; i++)
-		if (!capped || &oom->levels.rows[i] == parts->own)
+		if (!oom->capped || &oom->levels.rows[i] == parts->own)
 			add_remedies_of(oom, parts, &oom->levels.rows[i], short_bytes);
-	if (!capped && parts->others_bytes >= short_bytes)
+	if (!oom->capped && parts->others_bytes >= short_bytes)
 		add_remedy(oom, (struct oom_remedy){OOM_END_OTHERS, oom->others_bytes, 0, 0});
 	add_sites(oom, parts, short_bytes);
 }
@@ -281,6 +280,7 @@ void oom_classify(struct oom *oom, const struct model *model, const struct model
 
 	(void)model;
 	add_up(&parts, oom, device);
+	oom->capped = oom->episode.want == EPISODE_MEMORY && is_capped(oom, parts.own);
 	oom->class = decide(oom, &parts);
 	add_remedies(oom, &parts);
 }

@@ -29,8 +29,9 @@ static void put_asked(FILE *out, const struct oom *oom)
 			: episode->want == EPISODE_GRAPH ? "a graph"
 							 : "code");
 	if (oom->free_known)
-		fprintf(out, ", the driver had %s%s", oom->free_measured ? "" : "about ",
-			format_bytes(oom->free_bytes).text);
+		fprintf(out, "%s, the driver had %s%s",
+			oom->capped ? " under a limit of its own" : "",
+			oom->free_measured ? "" : "about ", format_bytes(oom->free_bytes).text);
 }
 
 static void put_class(FILE *out, enum oom_class class)
