@@ -105,7 +105,9 @@ def too_large():
 
 
 def fraction():
-    oom = only(report(run("fraction")), "limit", requested_bytes=40 * MIB, refused_calls=0, free_bytes=ROOM - 40 * MIB)
+    trace = run("fraction")
+    oom = only(report(trace), "limit", requested_bytes=40 * MIB, refused_calls=0, free_bytes=ROOM - 40 * MIB)
+    assert "asked 40.0 MiB under a limit of its own, the driver had about " in ask("report", trace)
     has_stack(oom, "forward", "fraction")
     assert suffices(oom) == {"raise_limit": 40 * MIB}, suffices(oom)
 
