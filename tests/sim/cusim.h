@@ -7,9 +7,9 @@
  *
  * Settings, read at the first call. A bad value costs one line on stderr and leaves the default.
  *
- *   CUSIM_DEVICES      number of devices, 0 to 16 (default 1)
- *   CUSIM_MEMORY       bytes of each device, suffixes K M G (default 8G)
- *   CUSIM_OTHER        bytes of each device held by another process (default 0)
+ *   CUSIM_DEVICES      number of devices, 0 to 16 (default 1); CUDA_VISIBLE_DEVICES chooses from
+ * them by number, as with the real driver CUSIM_MEMORY       bytes of each device, suffixes K M G
+ * (default 8G) CUSIM_OTHER        bytes of each device held by another process (default 0)
  *   CUSIM_FAIL         export:n:code[,...]: the nth call of that export returns code, does nothing
  *   CUSIM_SLOW         export:microseconds[,...]: each call of that export takes so much longer
  *   CUSIM_LINK         bytes a second, suffixes K M G, that a copy moves, and a fifth of it from
@@ -24,6 +24,7 @@
  * JSON written to CUSIM_LEDGER: one object
  *   pid             process id
  *   devices         array, one object per device, in order of ordinal:
+ *     machine_number   which device of the machine it is
  *     linear managed pool vmm array pinned registered graph shared   one object per kind of memory:
  *       live_bytes       bytes the program asked for and has not freed (pitched: pitch * height;
  *                        arrays: what cuArrayGetMemoryRequirements says)

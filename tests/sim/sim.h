@@ -449,6 +449,7 @@ struct sim_state {
 	pthread_mutex_t lock;
 	bool initialised, forked;
 	u32 n_devices;
+	unsigned char machine_number[CUSIM_MAX_DEVICES]; /* of each device that is visible */
 	u64 memory_bytes, other_bytes, link_bytes;
 	bool ipc_self, array_query;
 	struct sim_fault faults[32];

@@ -139,9 +139,27 @@ static void in_child(void)
 	memset(&sim.ledger, 0, sizeof(sim.ledger));
 }
 
+/* As the real driver: those behind the first one that is not there do not count. */
+static void choose_devices(u32 n_there)
+{
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	char *end;
+
+	for (u32 i = 0; i < n_there && !visible; i++)
+		sim.machine_number[sim.n_devices++] = (unsigned char)i;
+	while (visible && *visible && sim.n_devices < CUSIM_MAX_DEVICES) {
+		unsigned long number = strtoul(visible, &end, 10);
+
+		if (end == visible || number >= n_there || (*end && *end != ','))
+			return;
+		sim.machine_number[sim.n_devices++] = (unsigned char)number;
+		visible = *end ? end + 1 : end;
+	}
+}
+
 static void configure(void)
 {
-	sim.n_devices = (u32)setting("CUSIM_DEVICES", 0, CUSIM_MAX_DEVICES, 1);
+	choose_devices((u32)setting("CUSIM_DEVICES", 0, CUSIM_MAX_DEVICES, 1));
 	sim.memory_bytes = setting("CUSIM_MEMORY", SIM_PAGE_BYTES, 1ull << 40, 8ull << 30);
 	sim.other_bytes = setting("CUSIM_OTHER", 0, sim.memory_bytes, 0);
 	sim.link_bytes = setting("CUSIM_LINK", 0, 1ull << 50, 0);

@@ -41,7 +41,7 @@ static CUresult device_uuid(CUuuid *out, CUdevice ordinal)
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(out->bytes, bytes, sizeof(out->bytes));
-	out->bytes[15] = (char)ordinal;
+	out->bytes[15] = (char)sim.machine_number[ordinal];
 	return CUDA_SUCCESS;
 }
 
@@ -78,7 +78,7 @@ static CUresult device_attribute(int *out, CUdevice_attribute attribute, CUdevic
 		*out = 32;
 		break;
 	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-		*out = ordinal + 1;
+		*out = sim.machine_number[ordinal] + 1;
 		break;
 	case CU_DEVICE_ATTRIBUTE_MAX_PITCH:
 		*out = 0x7fffffff;

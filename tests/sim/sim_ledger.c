@@ -155,9 +155,11 @@ static void write_kind(FILE *file, const char *key, const struct cusim_kind_ledg
 	write_number(file, "failed", kind->failed, "},\n  ");
 }
 
-static void write_device(FILE *file, const struct cusim_device_ledger *device)
+static void write_device(
+	FILE *file, const struct cusim_device_ledger *device, unsigned char machine_number)
 {
 	fputs("{", file);
+	write_number(file, "machine_number", machine_number, ", ");
 	for (int i = 0; i < CUSIM_N_KINDS; i++)
 		write_kind(file, kind_names[i], &device->kinds[i]);
 	write_number(file, "page_bytes", device->page_bytes, ", ");
@@ -187,7 +189,7 @@ static void write_ledger(FILE *file, const struct cusim_ledger *ledger)
 		const struct cusim_device_ledger *device = &ledger->devices[i];
 
 		fputs(i ? ",\n" : "\n", file);
-		write_device(file, device);
+		write_device(file, device, sim.machine_number[i]);
 		for (int d = 0; d < CUSIM_N_DIRECTIONS; d++) {
 			all.copies[d].calls += device->copies[d].calls;
 			all.copies[d].bytes += device->copies[d].bytes;
