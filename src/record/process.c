@@ -68,7 +68,16 @@ static bool is_harmless(const char *entry, size_t name_bytes)
 		"LOCAL_RANK",
 		"WORLD_SIZE",
 		"OMPI_COMM_WORLD_RANK",
+		"OMPI_COMM_WORLD_LOCAL_RANK",
+		"OMPI_COMM_WORLD_SIZE",
 		"SLURM_PROCID",
+		"SLURM_LOCALID",
+		"SLURM_NTASKS",
+		/* What tells one launch from another. */
+		"MASTER_PORT",
+		"TORCHELASTIC_RESTART_COUNT",
+		"SLURM_JOB_ID",
+		"SLURM_STEP_ID",
 	};
 
 	if (!strncmp(entry, "VRAMTRACE_", 10))
