@@ -288,6 +288,7 @@ int overview_make(
 		return error;
 	}
 	trace_facts_get(&overview->facts, replay);
+	idle_list_make(&overview->idle, replay->model, &overview->facts);
 	site_list_add_live(&overview->end, replay->model);
 	site_list_add_teardown(&overview->end, replay->model);
 	site_list_sort(&overview->end);
@@ -321,6 +322,7 @@ void overview_release(struct overview *overview)
 	site_list_release(&overview->end);
 	leak_list_release(&overview->leaks);
 	untracked_list_release(&overview->untracked);
+	idle_list_release(&overview->idle);
 	transfers_release(&overview->transfers);
 	free(overview->failures);
 	owner_list_release(&overview->owners);

@@ -6,6 +6,7 @@
 #define VRAMTRACE_ANALYSIS_OVERVIEW_H
 
 #include "analysis/facts.h"
+#include "analysis/idle.h"
 #include "analysis/leaks.h"
 #include "analysis/oom.h"
 #include "analysis/owners.h"
@@ -50,6 +51,7 @@ struct overview {
 	struct site_list end;		 /* live at the end, then what contexts took with them */
 	struct leak_list leaks;		 /* the same, with verdicts where they were asked for */
 	struct untracked_list untracked; /* likewise */
+	struct idle_list idle;
 	struct transfers transfers;
 	const struct model_failure **failures; /* most calls first */
 	size_t n_failures;

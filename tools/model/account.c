@@ -79,6 +79,14 @@ static void apply_memory(struct model *model, const struct vt_rec_memory *given)
 	make_account(model, device, given);
 }
 
+static void note_context(struct model_first_context *first, const struct vt_rec_untracked *given)
+{
+	if (!first->measured)
+		first->stack_id = given->stack_id;
+	first->measured = true;
+	first->taken_bytes = add_wrapped(first->taken_bytes, given->taken_bytes);
+}
+
 static void apply_untracked(struct model *model, const struct vt_rec_untracked *given)
 {
 	struct model_device *device = model_device_of(model, given->device);
@@ -89,6 +97,8 @@ static void apply_untracked(struct model *model, const struct vt_rec_untracked *
 		return;
 	sum = &device->untracked_bytes[given->cause];
 	*sum = add_wrapped(*sum, given->taken_bytes);
+	if (given->cause == VT_CAUSE_CONTEXT)
+		note_context(&device->first_context, given);
 	if (given->cause == VT_CAUSE_CONTEXT && context)
 		context->taken_bytes = add_wrapped(context->taken_bytes, given->taken_bytes);
 	device->n_untracked++;

@@ -74,8 +74,10 @@ static void teardown(struct model *model, struct model_context *context)
 	context->taken_bytes = 0;
 	if (device->newest_context == context)
 		device->newest_context = NULL;
-	if (!--device->n_contexts)
-		memset(device->untracked_bytes, 0, sizeof(device->untracked_bytes));
+	if (--device->n_contexts)
+		return;
+	memset(device->untracked_bytes, 0, sizeof(device->untracked_bytes));
+	device->first_context.gone_ns = model->last_ns;
 }
 
 void context_touch(struct model *model, struct model_context *context)
@@ -111,6 +113,18 @@ static void note_refused(struct model *model, const struct vt_rec_context *given
 	model_note_failure(model, &key, 0, given->time_ns);
 }
 
+static void note_first(struct model_device *device, const struct vt_rec_context *given)
+{
+	struct model_first_context *first = &device->first_context;
+
+	first->gone_ns = first->let_go_ns = 0;
+	if (first->seen)
+		return;
+	first->seen = true;
+	first->time_ns = given->time_ns;
+	first->api_id = given->api_id;
+}
+
 static struct model_context *made(struct model *model, const struct vt_rec_context *given)
 {
 	struct model_device *device = model_device_of(model, given->device);
@@ -119,6 +133,7 @@ static struct model_context *made(struct model *model, const struct vt_rec_conte
 	context_touch(model, context);
 	begin(context, device);
 	context->device->newest_context = context;
+	note_first(context->device, given);
 	return context;
 }
 
@@ -128,6 +143,13 @@ static void destroyed(struct model *model, struct model_context *context)
 	teardown(model, context);
 	HASH_DEL(model->contexts, context);
 	free(context);
+}
+
+static void let_go(struct model_context *context, uint64_t time_ns)
+{
+	context->released = true;
+	if (context->device)
+		context->device->first_context.let_go_ns = time_ns;
 }
 
 void context_apply(struct model *model, const struct vt_record *record)
@@ -151,7 +173,7 @@ void context_apply(struct model *model, const struct vt_record *record)
 		break;
 	case VT_CONTEXT_RELEASE:
 		if (context->n_retains && !--context->n_retains)
-			context->released = true;
+			let_go(context, given->time_ns);
 		break;
 	case VT_CONTEXT_DESTROY:
 		destroyed(model, context);

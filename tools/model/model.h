@@ -94,6 +94,19 @@ struct model_account {
 	int64_t unexplained_bytes;
 };
 
+/* How a device came to have a context, and what contexts took there. */
+struct model_first_context {
+	bool seen;
+	uint64_t time_ns;
+	uint64_t api_id;
+	uint64_t stack_id; /* 0 not known */
+	bool measured;
+	int64_t taken_bytes; /* by all contexts so far */
+	uint64_t gone_ns;    /* when the last one was destroyed; 0: it was not */
+	uint64_t let_go_ns; /* last release of a last reference, by which it goes at once, but which
+			       may be the end of the process; 0: none since it was made */
+};
+
 /* A device; also the host, and the bucket for memory of unknown device. */
 struct model_device {
 	int ordinal;	/* or MODEL_DEVICE_* */
@@ -128,6 +141,7 @@ struct model_device {
 	struct model_listed listed;
 	uint64_t n_contexts; /* that hold memory */
 	struct model_context *newest_context;
+	struct model_first_context first_context;
 	struct model_pool *default_pool; /* NULL: not used yet */
 	struct model_pool *current_pool; /* NULL: the default one */
 	bool graph_nodes_seen;

@@ -6,6 +6,7 @@
 #include "output/account_text.h"
 #include "output/blocks_text.h"
 #include "output/fragmentation_text.h"
+#include "output/idle_text.h"
 #include "output/leaks_text.h"
 #include "output/line.h"
 #include "output/not_seen.h"
@@ -343,6 +344,7 @@ static void put_totals(const struct style *style, const struct report_trace *tra
 	fragmentation_put_section(style, trace);
 	leaks_put_section(style, trace);
 	transfers_text_report(style, trace);
+	idle_put_section(style, trace, 1);
 	put_migrations(style, overview->replay->model);
 	phases_put_section(style, overview->replay->model);
 	host_put_line(style, overview->replay->model);
