@@ -1,7 +1,9 @@
 #include "input.h"
+#include "output/together_text.h"
 
 int cmd_report(const struct options *options)
 {
+	struct together together = {0};
 	struct input input;
 	struct style style;
 	FILE *out;
@@ -14,20 +16,21 @@ int cmd_report(const struct options *options)
 		status = input_overview(
 			&input, &(struct input_wants){
 					.owners = options->json, .findings = true, .leaks = true});
+	if (!status)
+		status = input_together(&input, &together);
 	out = status ? NULL : output_open(options);
 	if (!out) {
+		together_release(&together);
 		input_close(&input);
 		return status ? status : STATUS_USAGE;
 	}
 	style_init(&style, out, options->ascii);
 	if (options->json)
-		report_json(out, input.shown, input.n_traces, REPORT_ALL);
-	for (size_t i = 0; i < input.n_traces && !options->json; i++) {
-		if (i)
-			fputc('\n', out);
-		report_text(&style, &input.shown[i]);
-	}
+		report_json_together(out, input.shown, input.n_traces, &together);
+	else
+		together_text(&style, input.shown, input.n_traces, &together);
 	status = output_close(out, options);
+	together_release(&together);
 	input_close(&input);
 	return status ? status : input.status;
 }

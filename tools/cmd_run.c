@@ -12,6 +12,7 @@
 #include "launch.h"
 #include "model/memory.h"
 #include "model/progress.h"
+#include "output/together_text.h"
 #include "packing.h"
 
 #define DEFAULT_PATTERN "vramtrace.%e.%p.vt"
@@ -86,6 +87,7 @@ static const char *from_here(const char *path)
 
 static void print_report(const struct options *options, char **paths, size_t n)
 {
+	struct together together = {0};
 	struct input input = {0};
 	struct style style;
 
@@ -93,14 +95,14 @@ static void print_report(const struct options *options, char **paths, size_t n)
 	for (size_t i = 0; i < n; i++)
 		input_add(&input, from_here(paths[i]));
 	if (input.n_traces && !input_suppress(&input, options) &&
-		!input_overview(&input, &(struct input_wants){.findings = true, .leaks = true})) {
+		!input_overview(&input, &(struct input_wants){.findings = true, .leaks = true}) &&
+		!input_together(&input, &together)) {
 		style_init(&style, stdout, options->ascii);
-		for (size_t i = 0; i < input.n_traces; i++) {
-			fputc('\n', stdout);
-			report_text(&style, &input.shown[i]);
-		}
+		fputc('\n', stdout);
+		together_text(&style, input.shown, input.n_traces, &together);
 	}
 	output_close(stdout, options);
+	together_release(&together);
 	input_close(&input);
 }
 

@@ -7,6 +7,7 @@
 
 #include "analysis/overview.h"
 #include "analysis/suppressions.h"
+#include "analysis/together.h"
 #include "cmd.h"
 #include "output/report.h"
 #include "symbol/symbol.h"
@@ -69,6 +70,11 @@ int input_overview_at(struct input *input, const struct options *options, enum r
  * fragmentation at the moment that --at says, else at each peak, at the end and at each
  * post-mortem; filtered as options say. */
 int input_findings(struct input *input, const struct options *options);
+
+/* Looks at the traces together, with their overviews made: with findings and leaks. Returns
+ * STATUS_OK, with *together to be freed by together_release before the input is closed, or the exit
+ * status. */
+int input_together(struct input *input, struct together *together);
 
 /* Puts the traces that running processes write in the place of arguments that are process ids.
  * Returns STATUS_OK, or the exit status after one line on stderr; *paths is to be ended with

@@ -17,7 +17,7 @@ static const struct cmd commands[] = {
 			OPTION_ASCII,
 		"TRACE...",
 		"One screen: what ran, the peak, what is live at the end, leaks, copies, what was "
-		"not seen.",
+		"not seen; of several traces, the processes, GPUs and ranks together.",
 		"vramtrace report train.vt"},
 	{"peak", cmd_peak, NEED_TRACES,
 		OPTION_AT | OPTION_DEVICE | OPTION_LIMIT | OPTION_MIN_BYTES | OPTION_STACKS |

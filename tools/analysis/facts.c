@@ -102,21 +102,35 @@ static void find_end(struct trace_facts *facts, const struct replay *replay)
 	}
 }
 
-static int64_t rank_of(const struct model *model)
-{
-	static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"};
+/* Of torchrun, of Open MPI, of Slurm. */
+#define N_LAUNCHERS 3
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+/* The number that the first of these variables holds that holds one; -1: none does. */
+static int64_t number_of(const struct model *model, const char *const names[N_LAUNCHERS])
+{
+	for (size_t i = 0; i < N_LAUNCHERS; i++) {
 		struct vt_text value = model_environment_get(model, names[i]);
-		int64_t rank = 0;
+		int64_t number = 0;
 		size_t n = 0;
 
 		while (n < value.bytes && n < 9 && value.data[n] >= '0' && value.data[n] <= '9')
-			rank = rank * 10 + (value.data[n++] - '0');
+			number = number * 10 + (value.data[n++] - '0');
 		if (n && n == value.bytes)
-			return rank;
+			return number;
 	}
 	return -1;
+}
+
+static void find_rank(struct trace_facts *facts, const struct model *model)
+{
+	static const char *const ranks[] = {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"};
+	static const char *const local_ranks[] = {
+		"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"};
+	static const char *const sizes[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"};
+
+	facts->rank = number_of(model, ranks);
+	facts->local_rank = number_of(model, local_ranks);
+	facts->world_size = number_of(model, sizes);
 }
 
 void trace_facts_get(struct trace_facts *facts, const struct replay *replay)
@@ -131,8 +145,10 @@ void trace_facts_get(struct trace_facts *facts, const struct replay *replay)
 		.exe = model->process.exe,
 		.cmdline = model->process.cmdline,
 		.host = model->process.host,
-		.rank = rank_of(model),
+		.boot_id = model->process.boot_id,
+		.start_ticks = model->process.start_ticks,
 		.start_realtime_ns = header->start_realtime_ns,
+		.start_monotonic_ns = header->start_monotonic_ns,
 		.duration_ns = model->last_ns,
 		.n_events = model->n_events,
 		.n_lost = header->n_lost,
@@ -142,7 +158,9 @@ void trace_facts_get(struct trace_facts *facts, const struct replay *replay)
 	};
 	facts->damaged = facts->damage.n_chunks_skipped || facts->damage.n_chunks_cut ||
 			 facts->damage.missing_bytes || replay->pack_damaged;
+	find_rank(facts, model);
 	find_end(facts, replay);
+	facts->end_told = model->end_seen;
 	facts->complete = !facts->damaged && !facts->n_lost && !facts->stopped &&
 			  facts->end != TRACE_END_RUNNING;
 }

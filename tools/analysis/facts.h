@@ -22,11 +22,15 @@ struct trace_facts {
 	struct vt_text exe;
 	struct vt_text cmdline; /* arguments, each ended by a zero byte */
 	struct vt_text host;
-	int64_t rank; /* -1: none was set */
+	struct vt_text boot_id;
+	uint64_t start_ticks; /* of the process, in ticks since the boot; 0 not known */
+	int64_t rank, local_rank, world_size; /* -1: none was set */
 	uint64_t start_realtime_ns;
-	uint64_t duration_ns; /* up to the last thing recorded */
+	uint64_t start_monotonic_ns; /* the clock that all processes of one boot share */
+	uint64_t duration_ns;	     /* up to the last thing recorded */
 	enum trace_end end;
-	int status; /* of an exit, number of a signal; -1 unknown */
+	bool end_told; /* its last record is the end of the process, not just what came last */
+	int status;    /* of an exit, number of a signal; -1 unknown */
 	uint64_t n_events;
 	uint64_t n_lost;
 	int stopped; /* VT_E_*: why recording stopped early; 0: it did not */

@@ -128,6 +128,20 @@ struct format_text format_utc(uint64_t realtime_ns)
 	return out;
 }
 
+bool format_uuid(char text[FORMAT_UUID_BYTES], struct vt_text uuid)
+{
+	char *to = text + sprintf(text, "GPU-");
+
+	if (uuid.bytes != 16)
+		return false;
+	for (size_t i = 0; i < 16; i++) {
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			*to++ = '-';
+		to += sprintf(to, "%02x", (unsigned char)uuid.data[i]);
+	}
+	return true;
+}
+
 struct format_text format_python(uint64_t version)
 {
 	static const char *const levels[16] = {[0xa] = "a", [0xb] = "b", [0xc] = "rc"};

@@ -34,6 +34,10 @@ struct format_text format_share(uint64_t part, uint64_t of);
 /* Wall-clock time as ISO 8601 in UTC, from CLOCK_REALTIME nanoseconds. */
 struct format_text format_utc(uint64_t realtime_ns);
 
+/* "GPU-7a0f3c21-...", as nvidia-smi has it. False when uuid is none. */
+#define FORMAT_UUID_BYTES 41u
+bool format_uuid(char text[FORMAT_UUID_BYTES], struct vt_text uuid);
+
 /* A version of Python, "3.12.1" or "3.13.0rc2", from PY_VERSION_HEX. */
 struct format_text format_python(uint64_t version);
 

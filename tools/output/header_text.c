@@ -22,7 +22,7 @@ struct format_text report_device_name(int ordinal)
 	return out;
 }
 
-static void put_end(const struct style *style, const struct trace_facts *facts)
+void report_put_end(const struct style *style, const struct trace_facts *facts)
 {
 	switch (facts->end) {
 	case TRACE_END_EXIT:
@@ -109,15 +109,14 @@ static void put_argument(void *user, struct vt_text argument)
 	format_put_text(put->out, argument);
 }
 
-/* What ran: the command line where it is known. */
-static void put_program(const struct style *style, const struct report_trace *trace)
+void report_put_program(const struct style *style, const struct report_trace *trace, size_t columns)
 {
 	const struct trace_facts *facts = &trace->overview->facts;
 	struct putting put = {.out = style->out};
 	size_t n_left_out;
 
 	if (facts->cmdline.bytes && show_is_open(&trace->show)) {
-		format_put_arguments(style->out, facts->cmdline, style->width / 2);
+		format_put_arguments(style->out, facts->cmdline, columns);
 	} else if (facts->cmdline.bytes) {
 		n_left_out = show_arguments(&trace->show, facts->cmdline, put_argument, &put);
 		if (n_left_out)
@@ -138,7 +137,7 @@ void report_put_header(const struct style *style, const struct report_trace *tra
 	const char *dot = style_dot(style);
 
 	style_switch(style, STYLE_HEADING);
-	put_program(style, trace);
+	report_put_program(style, trace, style->width / 2);
 	style_switch(style, STYLE_PLAIN);
 	fprintf(style->out, "%spid %llu", dot, (unsigned long long)facts->pid);
 	if (facts->rank >= 0)
@@ -148,7 +147,7 @@ void report_put_header(const struct style *style, const struct report_trace *tra
 		format_put_text(style->out, facts->host);
 	}
 	fprintf(style->out, "%s%s%s", dot, format_duration(facts->duration_ns).text, dot);
-	put_end(style, facts);
+	report_put_end(style, facts);
 	fprintf(style->out, "%s%s %s, ", dot, format_count(facts->n_events).text,
 		line_plural(facts->n_events, "event", "events"));
 	if (facts->n_lost) {

@@ -5,18 +5,9 @@
 
 static void put_uuid(struct json *json, struct vt_text uuid)
 {
-	char text[48] = "GPU-", *to = text + 4;
+	char text[FORMAT_UUID_BYTES];
 
-	if (uuid.bytes != 16) {
-		json_null(json, "uuid");
-		return;
-	}
-	for (size_t i = 0; i < 16; i++) {
-		if (i == 4 || i == 6 || i == 8 || i == 10)
-			*to++ = '-';
-		to += sprintf(to, "%02x", (unsigned char)uuid.data[i]);
-	}
-	json_string(json, "uuid", text);
+	json_string(json, "uuid", format_uuid(text, uuid) ? text : NULL);
 }
 
 /* What pools reserve is known once the driver said it of any; without pools it is nothing. */

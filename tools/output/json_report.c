@@ -12,6 +12,7 @@
 #include "output/json_leaks.h"
 #include "output/modules.h"
 #include "output/json_phases.h"
+#include "output/json_together.h"
 #include "output/json_transfers.h"
 #include "output/result.h"
 
@@ -101,6 +102,10 @@ static void put_trace_facts(struct json *json, const struct report_trace *trace)
 	json_text_or_null(
 		json, "host", show_is_open(show) ? facts->host : (struct vt_text){NULL, 0});
 	json_number_or_null(json, "rank", facts->rank >= 0, (uint64_t)facts->rank);
+	json_number_or_null(
+		json, "local_rank", facts->local_rank >= 0, (uint64_t)facts->local_rank);
+	json_number_or_null(
+		json, "world_size", facts->world_size >= 0, (uint64_t)facts->world_size);
 	json_string(json, "start_time", format_utc(facts->start_realtime_ns).text);
 	json_number(json, "duration_ns", facts->duration_ns);
 	json_string(json, "end", trace_end_name(facts->end));
@@ -291,7 +296,9 @@ static void put_unknown_frees(struct json *json, const struct report_trace *trac
 	json_number(json, "missed_frees", n_missed);
 }
 
-void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigned int parts)
+/* together: NULL without it. */
+static void put_report(FILE *out, const struct report_trace *traces, size_t n, unsigned int parts,
+	const struct together *together)
 {
 	struct json json;
 
@@ -305,6 +312,8 @@ void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigne
 	json_close(&json, ']');
 	if (parts == REPORT_ALL)
 		json_coverage(&json, traces, n);
+	if (together)
+		json_together(&json, together);
 	/* What no hook saw is not nothing. */
 	if (any_active(traces, n)) {
 		json_devices(&json, traces, n);
@@ -328,6 +337,7 @@ void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigne
 		put_findings(&json, "oom", traces, n, json_ooms);
 	if (parts == REPORT_ALL) {
 		put_each(&json, "failures", traces, n, put_other_failures);
+		put_each(&json, "idle_contexts", traces, n, json_idle_contexts);
 	}
 	if (parts & REPORT_TRANSFERS)
 		json_transfers(&json, traces, n);
@@ -344,4 +354,15 @@ void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigne
 	modules_json(&json, traces, n);
 	json_close(&json, '}');
 	json_end(&json);
+}
+
+void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigned int parts)
+{
+	put_report(out, traces, n, parts, NULL);
+}
+
+void report_json_together(
+	FILE *out, const struct report_trace *traces, size_t n, const struct together *together)
+{
+	put_report(out, traces, n, REPORT_ALL, together);
 }

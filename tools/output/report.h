@@ -3,6 +3,7 @@
 #define VRAMTRACE_OUTPUT_REPORT_H
 
 #include "analysis/overview.h"
+#include "analysis/together.h"
 #include "output/format.h"
 #include "output/json.h"
 #include "output/show.h"
@@ -31,8 +32,19 @@ enum report_part {
 
 void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigned int parts);
 
+/* The whole schema, with what the traces are together. */
+void report_json_together(
+	FILE *out, const struct report_trace *traces, size_t n, const struct together *together);
+
 /* One trace on one screen. */
 void report_text(const struct style *style, const struct report_trace *trace);
+
+/* What ran: the command line where it is known, cut to about so many columns. */
+void report_put_program(
+	const struct style *style, const struct report_trace *trace, size_t columns);
+
+/* "ended: exit 0", "still running". */
+void report_put_end(const struct style *style, const struct trace_facts *facts);
 
 /* Where no call of the driver came through the recorder: that no total can be given. */
 void report_put_inactive(const struct style *style);
