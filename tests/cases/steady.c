@@ -1,7 +1,8 @@
 /*
- * steady CALLS [FORK_EVERY]: allocates and frees, for as many calls or until it is killed (0), with
- * never more than MOST things live. One thread, and always the same calls in the same order. Every
- * FORK_EVERY calls it forks a child that ends at once.
+ * steady CALLS [FORK_EVERY [RATE]]: allocates and frees, for as many calls or until it is killed
+ * (0), with never more than MOST things live. One thread, and always the same calls in the same
+ * order. Every FORK_EVERY calls (0: never) it forks a child that ends at once. With RATE it makes
+ * no more calls a second than that, on average.
  */
 #include <cuda.h>
 #include <stdbool.h>
@@ -9,11 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MOST	   4000u
-#define N_SITES	   64u
+#define SITE_BITS  6u
 #define PAGE_BYTES (2ull << 20)
+#define CALLS_A_WAIT 1000u
 
 enum kind { LINEAR, POOL, PINNED, VMM };
 
@@ -106,14 +109,19 @@ static void end(void)
 	}
 }
 
-/* So that there are as many stacks. */
-static __attribute__((noinline)) void deep(unsigned int n, void (*call)(void))
+/* So that there are as many stacks: each bit of n takes one of two ways. */
+static __attribute__((noinline)) void deep(unsigned int n, unsigned int n_bits, void (*call)(void))
 {
-	if (n)
-		deep(n - 1, call);
-	else
+	if (!n_bits) {
 		call();
-	__asm__ volatile("" ::: "memory");
+		__asm__ volatile("");
+	} else if (n & 1) {
+		deep(n >> 1, n_bits - 1, call);
+		__asm__ volatile("# odd");
+	} else {
+		deep(n >> 1, n_bits - 1, call);
+		__asm__ volatile("# even");
+	}
 }
 
 static void fork_child(void)
@@ -126,10 +134,30 @@ static void fork_child(void)
 		exit(1);
 }
 
+/* Waits until as many calls are due as were made. */
+static void keep_pace(uint64_t rate)
+{
+	static struct timespec start;
+	struct timespec due;
+
+	if (!start.tv_sec)
+		clock_gettime(CLOCK_MONOTONIC, &start);
+	due.tv_sec = start.tv_sec + (time_t)(n_calls / rate);
+	due.tv_nsec = start.tv_nsec + (long)(n_calls % rate * 1000000000u / rate);
+	due.tv_sec += due.tv_nsec / 1000000000;
+	due.tv_nsec %= 1000000000;
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+}
+
+static uint64_t number(int argc, char **argv, int at)
+{
+	return argc > at ? strtoull(argv[at], NULL, 10) : 0;
+}
+
 int main(int argc, char **argv)
 {
-	uint64_t most = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
-	uint64_t fork_every = argc > 2 ? strtoull(argv[2], NULL, 10) : 0, next_fork = fork_every;
+	uint64_t most = number(argc, argv, 1), rate = number(argc, argv, 3);
+	uint64_t fork_every = number(argc, argv, 2), next_fork = fork_every, next_wait = 0;
 	CUcontext context;
 
 	expect(cuInit(0), "cuInit");
@@ -138,10 +166,14 @@ int main(int argc, char **argv)
 	while (!most || n_calls < most) {
 		bool grows = n_things < MOST / 2 || (n_things < MOST && next_random() % 2);
 
-		deep((unsigned int)(next_random() % N_SITES), grows ? make : end);
+		deep((unsigned int)next_random(), SITE_BITS, grows ? make : end);
 		if (fork_every && n_calls >= next_fork) {
 			fork_child();
 			next_fork += fork_every;
+		}
+		if (rate && n_calls >= next_wait) {
+			keep_pace(rate);
+			next_wait = n_calls + CALLS_A_WAIT;
 		}
 	}
 	printf("%llu calls, %u live\n", (unsigned long long)n_calls, n_things);
