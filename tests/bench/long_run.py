@@ -144,7 +144,8 @@ def main():
     before, after = describe(looks)
     check_end(json.load(open(f"{FOLDER.name}/ledger.json"))["devices"][0], report)
     assert max(seen["disk"] for seen in looks) <= options.size, "the trace is too large"
-    assert after <= before * 1.05 + 0.25, f"the recorder's memory grows: {before:.2f} to {after:.2f} MiB"
+    # What lives differs by some thousand things, about 400 bytes each.
+    assert after <= before + 2, f"the recorder's memory grows: {before:.2f} to {after:.2f} MiB"
 
 
 sys.exit(main())

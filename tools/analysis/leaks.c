@@ -131,10 +131,11 @@ static enum leak_verdict judge_curve(
 	}
 }
 
-static void take_site(struct leak *leak, const struct history_site *site)
+static void take_site(
+	struct leak *leak, const struct model_site *of, const struct history_site *site)
 {
-	leak->n_births = site->n_births;
-	leak->n_deaths = site->n_deaths;
+	leak->n_births = of->n_allocs;
+	leak->n_deaths = of->n_allocs - of->n_teardown - of->n_live;
 	leak->mean_lifetime_ns = site->n_deaths ? site->lifetime_sum_ns / site->n_deaths : 0;
 	leak->longest_lifetime_ns = site->longest_lifetime_ns;
 	leak->n_bursts = site->n_bursts;
@@ -173,11 +174,11 @@ static bool is_in_use(const struct leak *leak, uint64_t end_ns)
 }
 
 static enum leak_verdict judge(struct leak *leak, struct history *history,
-	struct history_site *site, const struct live *live)
+	const struct model_site *of, struct history_site *site, const struct live *live)
 {
 	enum leak_verdict verdict = judge_curve(leak, history, site);
 
-	take_site(leak, site);
+	take_site(leak, of, site);
 	if (leak->row.teardown) {
 		leak->address = site->ended_address;
 		/* What came since is another row's. */
@@ -315,7 +316,7 @@ void leak_list_make(struct leak_list *list, const struct model *model, struct hi
 		if (!past)
 			continue;
 		leak->n_ended_threads = count_ended(history, site);
-		leak->verdict = judge(leak, history, past, &lives[site->index]);
+		leak->verdict = judge(leak, history, site, past, &lives[site->index]);
 	}
 	free(lives);
 	leak_list_sort(list);

@@ -47,8 +47,8 @@ struct leak {
 	const char *
 		mark; /* whose: a name with numbers as "*", valid as long as the model; else NULL */
 	uint64_t n_births, n_deaths;
-	uint64_t mean_lifetime_ns; /* of what was freed; 0: nothing was */
-	uint64_t longest_lifetime_ns;
+	uint64_t mean_lifetime_ns;    /* of what was freed, and came with a record of its own; */
+	uint64_t longest_lifetime_ns; /* 0: nothing was */
 	uint64_t oldest_ns;	/* when the oldest that is live came; 0 not known */
 	size_t n_ended_threads; /* of those whose it is */
 	uint64_t n_bursts;

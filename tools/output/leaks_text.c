@@ -79,8 +79,10 @@ static void put_verdict(const struct style *style, const struct leak *leak)
 	if (!leak->grows || leak->verdict != LEAK_GROWING)
 		put_reason(style, leak);
 	if (leak->n_deaths)
-		fprintf(style->out, "; %s of %s were freed, after %s on average",
-			format_count(leak->n_deaths).text, format_count(leak->n_births).text,
+		fprintf(style->out, "; %s of %s were freed", format_count(leak->n_deaths).text,
+			format_count(leak->n_births).text);
+	if (leak->longest_lifetime_ns)
+		fprintf(style->out, ", after %s on average",
 			format_duration(leak->mean_lifetime_ns).text);
 	fputc('\n', style->out);
 }

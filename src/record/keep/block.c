@@ -439,6 +439,47 @@ static void put_allocator(const struct keep_allocator *allocator)
 			.peak_bytes = amount_peak_bytes(&holding->idle, holding->device)});
 }
 
+static void find_segment(const struct keep_segment *segment, uint64_t address)
+{
+	struct keep_founder *founder = segment->founder;
+
+	if (!founder)
+		return;
+	if (!founder->to)
+		founder->from = address;
+	founder->to = address + segment->bytes;
+}
+
+/* Where the segments are that are left of each founder's. */
+static void find_segments(void)
+{
+	for (struct keep_allocator *allocator = allocators; allocator;
+		allocator = allocator->hh.next)
+		for (struct keep_founder *founder = allocator->founders; founder;
+			founder = founder->next)
+			founder->from = founder->to = 0;
+	for (struct tree_node *node = tree_ceiling(&keep.live, 0); node;
+		node = tree_next(&keep.live, node))
+		find_segment(&keep_container(node, struct keep_block, node)->segment, node->key);
+	for (struct tree_node *node = tree_ceiling(&keep.mappings, 0); node;
+		node = tree_next(&keep.mappings, node))
+		find_segment(&keep_container(node, struct keep_mapping, node)->segment, node->key);
+}
+
+/* What is repeated of a founder that is gone: no more than lies in segments that are left. A
+ * reader finds no segment for a block that begins in none. */
+static struct vt_rec_block_alloc part_left(const struct keep_founder *founder)
+{
+	struct vt_rec_block_alloc alloc = *kept_as(founder->alloc, block_alloc);
+	uint64_t end = alloc.address + alloc.bytes;
+
+	if (alloc.address < founder->from)
+		alloc.address = founder->from;
+	alloc.bytes = (end < founder->to ? end : founder->to) - alloc.address;
+	alloc.allocated_jump = alloc.reserved_jump = 0;
+	return alloc;
+}
+
 /* Before the sites are written: what is repeated is not to be counted twice. */
 void block_checkpoint_first(void)
 {
@@ -452,8 +493,7 @@ void block_checkpoint_first(void)
 			if (founder->is_live || !founder->site || !founder->alloc)
 				continue;
 			founder->site->n_repeated++;
-			founder->site->repeated_bytes +=
-				kept_as(founder->alloc, block_alloc)->bytes;
+			founder->site->repeated_bytes += part_left(founder).bytes;
 		}
 	}
 }
@@ -470,26 +510,36 @@ static void put_block(const struct kept *kept)
 		&(struct keep_event){VT_REC_block_alloc, kept->tid, kept->time_ns, &record});
 }
 
+/* One that is gone: its coming and its going. */
 static void put_founder(const struct keep_founder *founder)
 {
+	struct vt_rec_block_alloc alloc;
+	struct vt_rec_block_stream stream;
 	struct vt_rec_block_free gone;
+	uint32_t tid;
 
-	if (!founder->is_live && founder->alloc) {
-		const struct vt_rec_block_alloc *alloc = kept_as(founder->alloc, block_alloc);
-
-		put_block(founder->alloc);
-		gone = (struct vt_rec_block_free){.time_ns = founder->ended_ns,
-			.allocator_id = alloc->allocator_id,
-			.address = alloc->address,
-			.bytes = alloc->bytes};
-		checkpoint_put(founder->stream);
-		checkpoint_put_new(&(struct keep_event){
-			VT_REC_block_free, founder->alloc->tid, gone.time_ns, &gone});
+	if (founder->is_live || !founder->alloc)
+		return;
+	tid = founder->alloc->tid;
+	alloc = part_left(founder);
+	checkpoint_put_new(&(struct keep_event){
+		VT_REC_block_alloc, tid, founder->alloc->time_ns, &alloc});
+	if (founder->stream) {
+		stream = *kept_as(founder->stream, block_stream);
+		stream.address = alloc.address;
+		checkpoint_put_new(&(struct keep_event){VT_REC_block_stream, founder->stream->tid,
+			founder->stream->time_ns, &stream});
 	}
+	gone = (struct vt_rec_block_free){.time_ns = founder->ended_ns,
+		.allocator_id = alloc.allocator_id,
+		.address = alloc.address,
+		.bytes = alloc.bytes};
+	checkpoint_put_new(&(struct keep_event){VT_REC_block_free, tid, gone.time_ns, &gone});
 }
 
 void block_checkpoint(void)
 {
+	find_segments();
 	for (struct keep_allocator *allocator = allocators; allocator;
 		allocator = allocator->hh.next) {
 		checkpoint_put(allocator->described);

@@ -119,6 +119,7 @@ struct keep_allocator;
 /* The first block in memory of the driver made that a segment of its allocator. It may be gone. */
 struct keep_founder {
 	uint64_t n_segments;
+	uint64_t from, to; /* from the first to the last of them, as of the last checkpoint */
 	bool is_live;
 	uint64_t ended_ns;
 	struct kept *alloc;
