@@ -243,6 +243,9 @@ enum vt_figure {
 	VT_FIGURE_RESERVED_PEAK = 12,
 	VT_FIGURE_TOLD_ALLOCATED = 13, /* its own sum, less the blocks repeated in the checkpoint */
 	VT_FIGURE_TOLD_RESERVED = 14,
+	/* of the recording: how long in all, ns, it was paused, and id times, up to the last
+	   resumption */
+	VT_FIGURE_PAUSED = 15,
 };
 
 /* What a record `past` sums up. */

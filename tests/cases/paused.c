@@ -1,9 +1,12 @@
 /* Does what it is told on standard input, a letter a line, and answers each with a line: a
- * allocates 1 MiB, f frees the oldest of them, c copies into the newest, o asks for too much. */
+ * allocates 1 MiB, f frees the oldest of them, c copies into the newest, o asks for too much, m
+ * makes N_MANY calls that leave nothing, p begins a phase, q ends it, k marks. */
 #include <cuda.h>
 #include <stdio.h>
+#include <vramtrace/vramtrace.h>
 
-#define MIB (1u << 20)
+#define MIB    (1u << 20)
+#define N_MANY 100000u
 
 static CUdeviceptr blocks[1000];
 static unsigned int n_begun, n_freed;
@@ -31,6 +34,16 @@ static int ask_too_much(void)
 	return cuMemAlloc_v2(&none, (size_t)1 << 50) != CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+static int make_many(void)
+{
+	CUdeviceptr block;
+
+	for (unsigned int i = 0; i < N_MANY / 2; i++)
+		if (cuMemAlloc_v2(&block, 512) || cuMemFree_v2(block))
+			return 1;
+	return 0;
+}
+
 static int obey(char letter)
 {
 	switch (letter) {
@@ -42,6 +55,17 @@ static int obey(char letter)
 		return copy();
 	case 'o':
 		return ask_too_much();
+	case 'm':
+		return make_many();
+	case 'p':
+		vt_phase_begin("request");
+		return 0;
+	case 'q':
+		vt_phase_end("request");
+		return 0;
+	case 'k':
+		vt_mark("here");
+		return 0;
 	default:
 		return 1;
 	}

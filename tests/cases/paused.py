@@ -128,6 +128,52 @@ def check_toggled():
     assert times == sorted(times)
 
 
+def parts(trace):
+    return sorted(int(path.name.rpartition(".part")[2]) for path in pathlib.Path().glob(trace + ".part*"))
+
+
+def check_bounded():
+    """The same word is heeded when the parts of a bounded trace have rotated; what was paused or begun in parts that are gone is
+    still known, and so is the host's memory."""
+    many = 100000
+    program = Program("bounded.vt", VRAMTRACE_MAX_SIZE="1M")
+    pid = program.process.pid
+    program.tell("aakp")
+    assert "bounded.vt: paused" in vramtrace("pause", pid)
+    program.tell("am")
+    assert parts("bounded.vt")[0] > 1
+    now = report("bounded.vt")
+    check_counts(now, 3, 0, 0)
+    assert now["coverage"]["paused"]["now"] and now["coverage"]["paused"]["count"] == 1, now["coverage"]["paused"]
+    assert [(p["name"], p["count"], p["open"]) for p in now["phases"]] == [("request", 1, 1)], now["phases"]
+    assert [m["name"] for m in now["marks"]] == ["here"], now["marks"]
+    assert "in full again" in vramtrace("resume", pid)
+    before = parts("bounded.vt")[-1]
+    program.tell("amc")
+    assert parts("bounded.vt")[0] > before
+    now = report("bounded.vt")
+    check_counts(now, 4, 1, 0)
+    paused = now["coverage"]["paused"]
+    assert not paused["now"] and paused["count"] == 1 and paused["duration_ns"] > 0, paused
+    stacks = [r["stack_id"] != 0 for r in records("bounded.vt") if r["record"] == "alloc" and r["bytes"] == MIB]
+    assert stacks == [STACKS, STACKS, False, STACKS], stacks
+    assert "cannot be told" in vramtrace("pause", f"bounded.vt.part{parts('bounded.vt')[-1]}", status=3)
+    program.tell("q")
+    program.end()
+    seen = report("bounded.vt")
+    check_counts(seen, 4, 1, 0)
+    assert seen["traces"][0]["complete"] and seen["traces"][0]["kept_from_ns"]
+    assert [(p["name"], p["count"], p["open"]) for p in seen["phases"]] == [("request", 1, 0)], seen["phases"]
+    assert seen["phases"][0]["time_ns"] > seen["traces"][0]["kept_from_ns"] / 2, seen["phases"]
+    kinds = seen["devices"][0]["kinds"]["linear"]
+    assert kinds["allocations"] == many + 4 and kinds["frees"] == many, kinds
+    # The first sample of the host's memory is from before the trace's first part went.
+    samples = [r["time_ns"] for r in records("bounded.vt") if r["record"] == "host_memory"]
+    assert samples == sorted(set(samples)) and samples[0] < seen["traces"][0]["kept_from_ns"] < samples[-1], samples
+    host = json.loads(vramtrace("timeline", "--json", "--points", "20", "bounded.vt"))["host"]
+    assert all(column["resident_bytes"] for column in host), host
+
+
 def check_strangers():
     pathlib.Path("text").write_text("no trace" * 2000)
     assert "not a vramtrace trace" in vramtrace("pause", "text", status=3)
@@ -145,4 +191,5 @@ def check_strangers():
 check_pause()
 check_begin_paused()
 check_toggled()
+check_bounded()
 check_strangers()

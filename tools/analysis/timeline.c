@@ -166,8 +166,12 @@ static void observe_told(
 		add_event(&filler->timeline->marks, &mark);
 	if (record->kind == VT_REC_phase && model->phases.ended.phase)
 		add_phase(&filler->timeline->phases, &model->phases.ended, false, record->time_ns);
-	if (record->kind == VT_REC_host_memory)
-		filler->host = record->host_memory;
+	if (record->kind != VT_REC_host_memory)
+		return;
+	filler->host = record->host_memory;
+	/* Of the time before single records begin, some are repeated. */
+	for (size_t k = column_at(filler->timeline, record->time_ns); k < filler->column; k++)
+		filler->timeline->host[k] = filler->host;
 }
 
 static int compare_events(const void *a, const void *b)

@@ -176,6 +176,10 @@ static void apply_figure(struct model *model, const struct vt_rec_figure *given)
 	case VT_FIGURE_TOLD_RESERVED:
 		apply_allocator(model, given);
 		break;
+	case VT_FIGURE_PAUSED:
+		model->pauses.n += given->id;
+		model->pauses.total_ns += (uint64_t)given->value;
+		break;
 	default:
 		apply_device(device_in(model, given->device), given);
 		break;

@@ -141,6 +141,7 @@ static void collect(void)
 	ledger_checkpoint();
 	block_checkpoint();
 	phase_checkpoint();
+	host_checkpoint();
 	sort(writing.items, writing.n_items);
 }
 
@@ -159,6 +160,7 @@ static void begin(uint64_t number, uint64_t now_ns)
 	vt_put_checkpoint(writing.lane, &record);
 	device_checkpoint_first();
 	block_checkpoint_first();
+	host_checkpoint_first();
 	ledger_checkpoint_first();
 }
 

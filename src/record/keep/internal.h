@@ -320,6 +320,12 @@ void phase_keep(const struct keep_event *event);
 void phase_checkpoint(void);
 void phase_forget(void);
 
+/* host.c */
+void host_keep(const struct keep_event *event);
+void host_checkpoint(void);
+void host_checkpoint_first(void);
+void host_forget(void);
+
 /* block.c */
 struct keep_refusal_key block_refusal_key(const struct vt_rec_block_failure *given);
 void block_keep(const struct keep_event *event);

@@ -84,9 +84,11 @@ static void take(const struct keep_event *event)
 	case VT_REC_python_stacks:
 	case VT_REC_peer_access:
 	case VT_REC_unwind_check:
+		replace(event);
+		break;
 	case VT_REC_host_memory:
 	case VT_REC_pause:
-		replace(event);
+		host_keep(event);
 		break;
 	case VT_REC_memory:
 	case VT_REC_others:
@@ -171,4 +173,5 @@ void keep_forget(void)
 	graph_forget();
 	block_forget();
 	phase_forget();
+	host_forget();
 }
