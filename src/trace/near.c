@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "trace/writer.h"
+#include "trace/writer_internal.h"
 
 /* Places are looked up by address: two that share a pair keep apart, a third displaces the older.
  * 16 KiB, of which a loop touches what it uses. */
@@ -58,8 +58,7 @@ static inline bool is_short(const struct vt_lane *lane, uint64_t time_ns, uint64
 {
 	const struct vt_near *near = lane->near;
 
-	/* A limited trace may take a lane's chunk away at any moment. */
-	return near && !lane->writer->max_bytes && near->n_chunks == lane->n_chunks &&
+	return near && near->n_chunks == lane->n_chunks &&
 	       near->allocator_id == allocator_id && (size_t)(lane->end - lane->at) >= ROOM_BYTES &&
 	       time_ns >= lane->delta.time_ns && address && bytes &&
 	       !((address | bytes) % VT_NEAR_GRAIN_BYTES) &&
@@ -104,7 +103,7 @@ static int64_t grains_to(const struct vt_lane *lane, uint64_t address)
 	return (int64_t)(address / VT_NEAR_GRAIN_BYTES - lane->delta.address / VT_NEAR_GRAIN_BYTES);
 }
 
-int vt_near_put_alloc(struct vt_lane *lane, const struct vt_rec_block_alloc *record)
+static int put_alloc(struct vt_lane *lane, const struct vt_rec_block_alloc *record)
 {
 	uint64_t later_ns = record->time_ns - lane->delta.time_ns;
 	uint32_t n_grains = (uint32_t)(record->bytes / VT_NEAR_GRAIN_BYTES);
@@ -115,7 +114,7 @@ int vt_near_put_alloc(struct vt_lane *lane, const struct vt_rec_block_alloc *rec
 	if (record->allocated_jump || record->reserved_jump ||
 		!is_short(lane, record->time_ns, record->allocator_id, record->address,
 			record->bytes)) {
-		error = vt_put_block_alloc(lane, record);
+		error = writer_put_block_alloc(lane, record);
 		note_full(lane, record->allocator_id);
 		return error;
 	}
@@ -123,13 +122,13 @@ int vt_near_put_alloc(struct vt_lane *lane, const struct vt_rec_block_alloc *rec
 	if (is_near(near, place, record->address)) {
 		bool same = place->n_grains == n_grains;
 
-		error = vt_put_block_alloc_near(lane,
+		error = writer_put_block_alloc_near(lane,
 			&(struct vt_rec_block_alloc_near){later_ns, near->next - place->number - 1,
 				same ? 0 : n_grains, record->stack_id});
 		if (!same)
 			name(near, place, record->address, n_grains);
 	} else {
-		error = vt_put_block_alloc_at(lane,
+		error = writer_put_block_alloc_at(lane,
 			&(struct vt_rec_block_alloc_at){later_ns, grains_to(lane, record->address),
 				n_grains, record->stack_id});
 		name(near, place, record->address, n_grains);
@@ -138,7 +137,7 @@ int vt_near_put_alloc(struct vt_lane *lane, const struct vt_rec_block_alloc *rec
 	return error;
 }
 
-int vt_near_put_free(struct vt_lane *lane, const struct vt_rec_block_free *record)
+static int put_free(struct vt_lane *lane, const struct vt_rec_block_free *record)
 {
 	uint64_t later_ns = record->time_ns - lane->delta.time_ns;
 	uint32_t n_grains = (uint32_t)(record->bytes / VT_NEAR_GRAIN_BYTES);
@@ -149,20 +148,41 @@ int vt_near_put_free(struct vt_lane *lane, const struct vt_rec_block_free *recor
 	if (record->allocated_jump || record->reserved_jump ||
 		!is_short(lane, record->time_ns, record->allocator_id, record->address,
 			record->bytes)) {
-		error = vt_put_block_free(lane, record);
+		error = writer_put_block_free(lane, record);
 		note_full(lane, record->allocator_id);
 		return error;
 	}
 	place = place_of(near, record->address);
 	if (is_near(near, place, record->address) && place->n_grains == n_grains) {
-		error = vt_put_block_free_near(lane,
+		error = writer_put_block_free_near(lane,
 			&(struct vt_rec_block_free_near){later_ns, near->next - place->number - 1});
 	} else {
-		error = vt_put_block_free_at(
+		error = writer_put_block_free_at(
 			lane, &(struct vt_rec_block_free_at){
 				      later_ns, grains_to(lane, record->address), n_grains});
 		name(near, place, record->address, n_grains);
 	}
 	lane->delta = (struct vt_delta){record->time_ns, record->address};
+	return error;
+}
+
+/* Of a bounded trace another thread may end the lane's chunk at any moment but these. */
+int vt_near_put_alloc(struct vt_lane *lane, const struct vt_rec_block_alloc *record)
+{
+	const struct vt_keeper *keeper = writer_begin_keeping(lane);
+	int error = put_alloc(lane, record);
+
+	if (keeper)
+		writer_end_keeping(keeper, lane, VT_REC_block_alloc, record);
+	return error;
+}
+
+int vt_near_put_free(struct vt_lane *lane, const struct vt_rec_block_free *record)
+{
+	const struct vt_keeper *keeper = writer_begin_keeping(lane);
+	int error = put_free(lane, record);
+
+	if (keeper)
+		writer_end_keeping(keeper, lane, VT_REC_block_free, record);
 	return error;
 }

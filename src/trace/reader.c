@@ -23,7 +23,7 @@ struct chunk_entry {
 
 struct vt_reader {
 	const uint8_t *data;
-	bool copied; /* not all of that is mapped from files */
+	bool copied; /* that is not mapped from files */
 	uint64_t bytes;
 	struct vt_file_header header;
 	struct decode_layout layouts[VT_N_RECORDS];
@@ -192,17 +192,9 @@ static int list_chunks(struct vt_reader *reader)
 	return 0;
 }
 
-/* Puts length bytes of fd, from offset on, at `at`, which is the reader's own address space. */
-static int map_piece(
-	struct vt_reader *reader, uint8_t *at, uint64_t length, int fd, uint64_t offset)
+/* Reads length bytes of fd, from offset on; what the file does not have stays zero. */
+static int read_piece(uint8_t *at, uint64_t length, int fd, uint64_t offset)
 {
-	if (!length || mmap(at, length, PROT_READ, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) !=
-			       MAP_FAILED)
-		return 0;
-	/* The offset is no multiple of this machine's pages: then a copy has to do. */
-	reader->copied = true;
-	if (mprotect(at, length, PROT_READ | PROT_WRITE))
-		return VT_E_NO_MEMORY;
 	while (length) {
 		ssize_t n = pread(fd, at, length, (off_t)offset);
 
@@ -219,11 +211,24 @@ static int map_piece(
 	return 0;
 }
 
+/* Puts length bytes of fd, from offset on, at `at`, which is the reader's own address space. */
+static int map_piece(
+	struct vt_reader *reader, uint8_t *at, uint64_t length, int fd, uint64_t offset)
+{
+	if (reader->copied)
+		return read_piece(at, length, fd, offset);
+	if (!length || mmap(at, length, PROT_READ, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) !=
+			       MAP_FAILED)
+		return 0;
+	return VT_E_IO;
+}
+
 /* Replaces the mapping of the file by one in which the chunks of all its parts stand behind its
  * header, as if it were one file. */
 static int map_parts(struct vt_reader *reader, const struct vt_parts *parts, int fd)
 {
 	const struct vt_file_header *header = &reader->header;
+	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t n_chunks = 0, bytes, at = header->header_bytes;
 	uint8_t *data;
 	int error;
@@ -234,7 +239,10 @@ static int map_parts(struct vt_reader *reader, const struct vt_parts *parts, int
 			reader->damage.missing_bytes + parts->items[i].missing_bytes;
 	}
 	bytes = at + n_chunks * header->chunk_bytes;
-	data = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	/* Not at a begin of this machine's pages: then copies have to do. */
+	reader->copied = header->header_bytes % page_bytes || header->chunk_bytes % page_bytes;
+	data = mmap(NULL, bytes, reader->copied ? PROT_READ | PROT_WRITE : PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (data == MAP_FAILED)
 		return VT_E_NO_MEMORY;
 	munmap((void *)reader->data, reader->bytes);

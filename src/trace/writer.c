@@ -313,7 +313,7 @@ static uint8_t *put_difference(uint8_t *p, uint64_t *last, uint64_t value)
 /* The state of the differences is read only after begin_record, which may have begun a new chunk.
  */
 #define RECORD(number, rec, doc)                                                                   \
-	static int put_##rec(struct vt_lane *lane, const struct vt_rec_##rec *record)              \
+	int writer_put_##rec(struct vt_lane *lane, const struct vt_rec_##rec *record)              \
 	{                                                                                          \
 		int error;                                                                         \
 		uint8_t *p = begin_record(lane, bound_##rec(record), &error);                      \
@@ -329,30 +329,13 @@ static uint8_t *put_difference(uint8_t *p, uint64_t *last, uint64_t value)
 	}
 #include "vramtrace/records.def"
 
-/* Of a bounded trace, whose books are kept by somebody; NULL: nobody. */
-static const struct vt_keeper *begin_keeping(struct vt_lane *lane)
-{
-	const struct vt_keeper *keeper = lane->is_checkpoint ? NULL : lane->writer->keeper;
-
-	if (keeper)
-		pthread_mutex_lock(&lane->writer->order);
-	return keeper;
-}
-
-static void end_keeping(const struct vt_keeper *keeper, struct vt_lane *lane,
-	enum vt_record_kind kind, const void *record)
-{
-	keeper->observe(kind, lane->tid, lane->delta.time_ns, record);
-	pthread_mutex_unlock(&lane->writer->order);
-}
-
 #define RECORD(number, rec, doc)                                                                   \
 	int vt_put_##rec(struct vt_lane *lane, const struct vt_rec_##rec *record)                  \
 	{                                                                                          \
-		const struct vt_keeper *keeper = begin_keeping(lane);                              \
-		int error = put_##rec(lane, record);                                               \
+		const struct vt_keeper *keeper = writer_begin_keeping(lane);                       \
+		int error = writer_put_##rec(lane, record);                                        \
 		if (keeper)                                                                        \
-			end_keeping(keeper, lane, VT_REC_##rec, record);                           \
+			writer_end_keeping(keeper, lane, VT_REC_##rec, record);                    \
 		return error;                                                                      \
 	}
 #define FIELD(type, name, doc)

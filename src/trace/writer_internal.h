@@ -46,4 +46,30 @@ void writer_parts_rotate(struct vt_writer *writer);
 /* Removes the oldest part if it can be spared. False: it cannot. */
 bool writer_parts_remove_oldest(struct vt_writer *writer);
 
+/* writer_put_<record>: as vt_put_<record>, without the books. */
+#define RECORD(number, rec, doc)                                                                   \
+	int writer_put_##rec(struct vt_lane *lane, const struct vt_rec_##rec *record);
+#define FIELD(type, name, doc)
+#define END_RECORD(rec)
+#include "vramtrace/records.def"
+
+/* Before a record is written: of a bounded trace, whose books are kept by somebody. NULL: nobody,
+ * and nothing is locked. */
+static inline const struct vt_keeper *writer_begin_keeping(struct vt_lane *lane)
+{
+	const struct vt_keeper *keeper = lane->is_checkpoint ? NULL : lane->writer->keeper;
+
+	if (keeper)
+		pthread_mutex_lock(&lane->writer->order);
+	return keeper;
+}
+
+/* After it; of one that stands for another, `record` is that one. */
+static inline void writer_end_keeping(const struct vt_keeper *keeper, struct vt_lane *lane,
+	enum vt_record_kind kind, const void *record)
+{
+	keeper->observe(kind, lane->tid, lane->delta.time_ns, record);
+	pthread_mutex_unlock(&lane->writer->order);
+}
+
 #endif

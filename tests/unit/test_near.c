@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "trace/parts.h"
 #include "unit/records.h"
 
 #define PATH	 "near.vt"
@@ -104,25 +105,89 @@ static void any_story_comes_back(void **state)
 	check_story(plain);
 }
 
-/* Of a limited trace chunks may be taken away: nothing in one may rest on another record. */
-static void limited_traces_are_written_in_full(void **state)
+/* Of a bounded trace chunks are taken away, by other threads too: what comes then rests on nothing
+ * before it. The keeper is told what the short records stand for. */
+#define N_BLOCKS 300000u
+
+static uint64_t n_kept;
+
+static void observe(enum vt_record_kind kind, uint32_t tid, uint64_t time_ns, const void *record)
 {
-	struct vt_rec_block_alloc block = {1, 1, 0x7f0000000000u, 512, 1, 0, 0};
+	const struct vt_rec_block_alloc *block = record;
+
+	(void)tid;
+	if (kind != VT_REC_block_alloc)
+		return;
+	n_kept++;
+	assert_int_equal(block->time_ns, time_ns);
+	assert_int_equal(block->bytes, 512 * (1 + time_ns % 7));
+}
+
+static void checkpoint(struct vt_lane *lane, uint64_t number, uint64_t now_ns)
+{
+	struct vt_rec_checkpoint record = {.made_ns = now_ns, .part = number};
+
+	vt_put_checkpoint(lane, &record);
+}
+
+static struct vt_rec_block_alloc block_at(uint64_t time_ns)
+{
+	return (struct vt_rec_block_alloc){.time_ns = time_ns,
+		.allocator_id = 1,
+		.address = 0x7f0000000000u + time_ns % 600 * 8192,
+		.bytes = 512 * (1 + time_ns % 7),
+		.stack_id = 1};
+}
+
+/* Reads the trace at PATH, with all its parts: every block from one of them on. */
+static void check_blocks(void)
+{
+	struct vt_reader *reader = reader_open(PATH);
+	struct vt_record record;
+	uint64_t next = 0;
+
+	while (vt_reader_next(reader, &record) == 1) {
+		struct vt_record expected = {.kind = VT_REC_block_alloc};
+
+		if (record.kind != VT_REC_block_alloc)
+			continue;
+		expected.block_alloc = block_at(next ? next : record.time_ns);
+		assert_null(record_difference(&record, &expected));
+		next = record.time_ns + 1;
+	}
+	assert_int_equal(next, N_BLOCKS + 1);
+	assert_true(damage_is_none(vt_reader_damage(reader)));
+	vt_reader_close(reader);
+}
+
+static void bounded_traces_are_short_too(void **state)
+{
+	static const struct vt_keeper keeper = {observe, checkpoint};
+	struct vt_writer_options how = {.max_bytes = 1u << 20, .keeper = &keeper};
+	struct vt_lane *lanes[2];
 	struct vt_writer writer;
-	struct vt_lane *lane;
+	uint64_t n_short = 0;
 
 	(void)state;
-	check_story((struct vt_writer_options){.max_bytes = 64u << 20});
-	trace_begin(&writer, PATH, (struct vt_writer_options){.max_bytes = 4u << 20});
-	lane = vt_writer_lane(&writer, 1, 0);
-	assert_int_equal(vt_near_put_alloc(lane, &block), 0);
-	for (unsigned int i = 0; i < 3; i++) {
+	n_kept = 0;
+	trace_begin(&writer, PATH, how);
+	lanes[0] = vt_writer_lane(&writer, 1, 0);
+	lanes[1] = vt_writer_lane(&writer, 2, 0);
+	for (uint64_t i = 1; i <= N_BLOCKS; i++) {
+		struct vt_lane *lane = lanes[i / 3 % 2];
+		struct vt_rec_block_alloc block = block_at(i);
+		const struct vt_chunk_header *chunk = lane->chunk;
 		const uint8_t *at = lane->at;
 
 		assert_int_equal(vt_near_put_alloc(lane, &block), 0);
-		assert_int_equal(*at, VT_REC_block_alloc);
+		n_short += chunk && lane->chunk == chunk && *at != VT_REC_block_alloc;
 	}
+	assert_int_equal(n_kept, N_BLOCKS);
+	assert_true(n_short > N_BLOCKS / 10 * 9);
+	assert_true(writer.parts.first > 1);
+	check_blocks();
 	trace_end(&writer);
+	vt_parts_remove(PATH);
 }
 
 /* A loop in which every step does the same. */
@@ -179,7 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_story_comes_back),
-		cmocka_unit_test(limited_traces_are_written_in_full),
+		cmocka_unit_test(bounded_traces_are_short_too),
 		cmocka_unit_test(loops_take_few_bytes),
 		cmocka_unit_test(nonsense_is_found),
 	};

@@ -130,6 +130,7 @@ static uint64_t check(enum vt_parts_which which, uint64_t last)
 	assert_int_equal(found, 0);
 	assert_int_equal(next, last);
 	assert_int_equal(vt_reader_damage(reader)->n_chunks_skipped, 0);
+	/* Once more, when the reader has let go of what it read. */
 	vt_reader_rewind(reader);
 	first = vt_reader_next(reader, &record) == 1 && record.kind == VT_REC_checkpoint
 			? (uint64_t)record.checkpoint.n_events
@@ -178,6 +179,44 @@ static void a_gap_ends_what_is_read(void **state)
 	part_path(writer.parts.number - 1, name, sizeof(name));
 	assert_int_equal(unlink(name), 0);
 	assert_int_equal(check(VT_PARTS_ALL, N_PUT), n_at_checkpoint);
+	remove_all();
+}
+
+/* The first bytes of the chunks are no longer at the begin of pages: they cannot be mapped. */
+static void widen_header(const char *name)
+{
+	const uint32_t header_bytes = VT_HEADER_BYTES + 64;
+	static char bytes[MAX_BYTES];
+	int fd = open(name, O_RDWR);
+	ssize_t n = fd < 0 ? 0 : read(fd, bytes, sizeof(bytes));
+
+	if (n >= (ssize_t)VT_HEADER_BYTES) {
+		memcpy(bytes + offsetof(struct vt_file_header, header_bytes), &header_bytes,
+			sizeof(header_bytes));
+		assert_int_equal(pwrite(fd, bytes, VT_HEADER_BYTES, 0), VT_HEADER_BYTES);
+		n -= VT_HEADER_BYTES;
+		assert_int_equal(pwrite(fd, bytes + VT_HEADER_BYTES, (size_t)n, header_bytes), n);
+		assert_int_equal(ftruncate(fd, header_bytes + n), 0);
+	}
+	close(fd);
+}
+
+static void parts_that_cannot_be_mapped_are_copied(void **state)
+{
+	char name[96];
+	uint64_t first;
+
+	(void)state;
+	begin(false);
+	put(N_PUT);
+	vt_writer_close(&writer);
+	first = check(VT_PARTS_ALL, N_PUT);
+	for (uint64_t i = 0; i < 200; i++) {
+		part_path(i, name, sizeof(name));
+		widen_header(name);
+	}
+	widen_header(path);
+	assert_int_equal(check(VT_PARTS_ALL, N_PUT), first);
 	remove_all();
 }
 
@@ -279,6 +318,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(old_parts_go, start),
 		cmocka_unit_test_setup(the_same_without_mappings, start),
+		cmocka_unit_test_setup(parts_that_cannot_be_mapped_are_copied, start),
 		cmocka_unit_test_setup(a_gap_ends_what_is_read, start),
 		cmocka_unit_test_setup(a_part_that_is_not_ready_does_not_count, start),
 		cmocka_unit_test_setup(a_part_of_another_trace_does_not_count, start),
