@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Kills of a program whose trace is bounded, at random, at every step of a rotation, and while it forks.
+"""Kills of a program whose trace is bounded: at random, at every step of a rotation, and around a fork, of the parent or the child.
 
 One thread makes the same calls each time, so that after any number of events it is known what must be live: a whole trace
 of the same calls says it. Each killed trace must say the same after as many events as it has.
+
+KILLS: how many, default 5 (3 with a sanitizer). SEED: of what is random.
 """
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -17,19 +20,19 @@ PROGRAM = f"{BUILD}/cases/steady"
 VRAMTRACE = f"{BUILD}/vramtrace"
 SLOW = os.environ["MODE"] in ("asan", "tsan", "cov")
 N_KILLS = int(os.environ.get("KILLS", 3 if SLOW else 5))
-N_CALLS = 40000
+N_CALLS, FORK_EVERY = 40000, 5000
 HOST = ("pinned", "registered")
 random.seed(int(os.environ.get("SEED", 1)))
 
 
 def command(n_calls):
-    return [PROGRAM, str(n_calls), "5000"]
+    return [PROGRAM, str(n_calls), str(FORK_EVERY)]
 
 
 def environ(path, **more):
     return dict(
         os.environ, LD_PRELOAD=f"{BUILD}/libvramtrace.so {os.getcwd()}/killer.so", VRAMTRACE_OUTPUT=path, VRAMTRACE_MEMINFO="0",
-        VRAMTRACE_QUIET="1", VRAMTRACE_STACK="none" if os.environ["MODE"] == "tsan" else "both", **more)
+        VRAMTRACE_QUIET="1", CHILD_CUDA="1", VRAMTRACE_STACK="none" if os.environ["MODE"] == "tsan" else "both", **more)
 
 
 def ask(*arguments):
@@ -105,16 +108,20 @@ def parts_of(path):
     return {name for name in os.listdir(".") if name.startswith(path + ".part")}
 
 
-def kill(path, at_random):
-    """Starts the program and kills it: at random, or at one of the steps by which the recorder changes its files."""
+def kill(path, how):
+    """Starts the program and kills it: at random, at one of the steps by which the recorder changes its files, after a fork."""
     more = {"VRAMTRACE_MAX_SIZE": "1M"}
-    if not at_random:
-        more["KILL_AT"] = str(random.choice((-1, 1)) * random.randint(8, 30))
+    sign = random.choice((-1, 1))
+    if how == "change":
+        more["KILL_AT"] = str(sign * random.randint(8, 30))
+    elif how == "fork":
+        more["KILL_FORK"] = str(sign * random.randint(1, N_CALLS // FORK_EVERY - 1))
     process = subprocess.Popen(command(N_CALLS), env=environ(path, **more), stdout=subprocess.DEVNULL)
-    if at_random:
+    if how == "random":
         time.sleep(0.05 + 0.5 * random.random())
         process.send_signal(signal.SIGKILL)
     assert process.wait() in (0, -signal.SIGKILL), process.returncode
+    return process.returncode == -signal.SIGKILL
 
 
 def check(path, ledger):
@@ -133,6 +140,15 @@ def check(path, ledger):
     return n, trace["kept_from_ns"] is not None
 
 
+def check_children(path):
+    """Of those that became a program of their own; the parent's has no number."""
+    children = [name for name in os.listdir(".") if re.fullmatch(re.escape(path[:-3]) + r"\.[0-9]+\.vt", name)]
+    for child in children:
+        done = subprocess.run([VRAMTRACE, "report", "--json", child], capture_output=True)
+        assert done.returncode == 0 or b"is empty" in done.stderr, (child, done.stderr)
+    return len(children)
+
+
 def build_killer():
     source = os.path.join(os.environ["SOURCE_DIR"], "tests/cases/lib/killer.c")
     subprocess.run([os.environ["CC"], "-shared", "-fPIC", "-o", "killer.so", source, "-ldl"], check=True)
@@ -143,10 +159,10 @@ def main():
     subprocess.run(command(N_CALLS), env=environ("whole.vt"), check=True, stdout=subprocess.DEVNULL)
     ledger = Ledger()
     ledger.read("whole.vt")
-    n_begun = n_bounded = n_unready = 0
+    n_begun = n_bounded = n_unready = n_children = n_killed = 0
     for i in range(N_KILLS):
         path = f"{i}.vt"
-        kill(path, i % 4 == 3)
+        n_killed += kill(path, ("change", "fork", "random")[i % 3])
         if not os.path.exists(path) or not parts_of(path):
             continue
         newest = max(parts_of(path), key=lambda name: int(name.rpartition(".part")[2]))
@@ -156,9 +172,12 @@ def main():
         n, is_bounded = check(path, ledger)
         n_begun += n > 0
         n_bounded += is_bounded
-        for name in parts_of(path) | {path}:
-            os.remove(name)
-    print(f"{n_begun} traces of {N_KILLS}, {n_bounded} without their beginning, {n_unready} killed inside of a rotation")
+        n_children += check_children(path)
+        for name in os.listdir("."):
+            if name.startswith(f"{i}."):
+                os.remove(name)
+    print(f"{N_KILLS} runs, of which {n_killed} were killed, others a child of theirs: {n_begun} traces, {n_bounded} without their "
+          f"beginning, {n_unready} killed inside of a rotation; {n_children} traces of children")
     return n_begun < N_KILLS / 2 or not n_bounded
 
 

@@ -1,8 +1,9 @@
 /*
  * steady CALLS [FORK_EVERY [RATE]]: allocates and frees, for as many calls or until it is killed
  * (0), with never more than MOST things live. One thread, and always the same calls in the same
- * order. Every FORK_EVERY calls (0: never) it forks a child that ends at once. With RATE it makes
- * no more calls a second than that, on average.
+ * order. Every FORK_EVERY calls (0: never) it forks a child that ends at once; with CHILD_CUDA in the
+ * environment every second one first becomes a program of CHILD_CALLS calls. With RATE it makes no more calls a second than
+ * that, on average.
  */
 #include <cuda.h>
 #include <stdbool.h>
@@ -17,6 +18,7 @@
 #define SITE_BITS  6u
 #define PAGE_BYTES (2ull << 20)
 #define CALLS_A_WAIT 1000u
+#define CHILD_CALLS "3000"
 
 enum kind { LINEAR, POOL, PINNED, VMM };
 
@@ -126,10 +128,15 @@ static __attribute__((noinline)) void deep(unsigned int n, unsigned int n_bits, 
 
 static void fork_child(void)
 {
+	static unsigned int n_children;
+	bool uses_cuda = n_children++ % 2 && getenv("CHILD_CUDA");
 	pid_t child = fork();
 
-	if (!child)
+	if (!child) {
+		if (uses_cuda)
+			execl("/proc/self/exe", "steady", CHILD_CALLS, NULL);
 		_exit(0);
+	}
 	if (child < 0 || waitpid(child, NULL, 0) != child)
 		exit(1);
 }

@@ -1,5 +1,6 @@
 /* Preloaded: ends the process as SIGKILL does, right before or after the recorder's nth change to
- * its files (KILL_AT=n, negative: after it). Those are what a rotation is made of. */
+ * its files (KILL_AT=n, negative: after it), which are what a rotation is made of; or right after
+ * the nth fork (KILL_FORK=n, negative: not the parent, but the child). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -7,12 +8,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static int n_changes;
+static int n_changes, n_forks;
+
+static int number_in(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text ? atoi(text) : 0;
+}
 
 static void count(int after)
 {
-	const char *text = getenv("KILL_AT");
-	int at = text ? atoi(text) : 0;
+	int at = number_in("KILL_AT");
 
 	n_changes += !after;
 	if (at == (after ? -n_changes : n_changes))
@@ -34,3 +41,15 @@ static void count(int after)
 CHANGE(ftruncate, (int fd, off_t bytes), fd, bytes)
 CHANGE(posix_fallocate, (int fd, off_t offset, off_t bytes), fd, offset, bytes)
 CHANGE(unlink, (const char *path), path)
+
+pid_t fork(void)
+{
+	pid_t (*next)(void) = (__typeof__(next))dlsym(RTLD_NEXT, "fork");
+	int at = number_in("KILL_FORK");
+	pid_t child = next();
+
+	n_forks++;
+	if (at && at == (child ? n_forks : -n_forks))
+		kill(getpid(), SIGKILL);
+	return child;
+}
