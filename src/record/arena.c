@@ -18,10 +18,14 @@ void *arena_alloc_forever(struct arena *arena, size_t bytes)
 	char *piece;
 
 	bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-	if (bytes > BLOCK_BYTES / 4)
-		return map_block(bytes);
+	if (bytes > BLOCK_BYTES / 4) {
+		piece = map_block(bytes);
+		arena->failed |= !piece;
+		return piece;
+	}
 	if (bytes > arena->left) {
 		piece = map_block(BLOCK_BYTES);
+		arena->failed |= !piece;
 		if (!piece)
 			return NULL;
 		arena->at = piece;

@@ -6,6 +6,7 @@
 #ifndef VRAMTRACE_RECORD_ARENA_H
 #define VRAMTRACE_RECORD_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define ARENA_CLASSES 48
@@ -13,6 +14,7 @@
 struct arena {
 	char *at;
 	size_t left;
+	bool failed;		   /* there was no memory, at least once */
 	void *idle[ARENA_CLASSES]; /* freed pieces of 1 << i bytes, linked through their first word
 				    */
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -66,8 +67,8 @@ void session_say(const char *format, ...)
 	va_end(args);
 	bytes = strlen(line);
 	line[bytes++] = '\n';
-	if (write(STDERR_FILENO, line, bytes) < 0)
-		errno = saved; /* nowhere to say it */
+	/* No place for the thread to be cancelled at, for it may hold a lock. */
+	syscall(SYS_write, STDERR_FILENO, line, bytes);
 	errno = saved;
 }
 

@@ -58,10 +58,9 @@ static inline bool is_short(const struct vt_lane *lane, uint64_t time_ns, uint64
 {
 	const struct vt_near *near = lane->near;
 
-	return near && near->n_chunks == lane->n_chunks &&
-	       near->allocator_id == allocator_id && (size_t)(lane->end - lane->at) >= ROOM_BYTES &&
-	       time_ns >= lane->delta.time_ns && address && bytes &&
-	       !((address | bytes) % VT_NEAR_GRAIN_BYTES) &&
+	return near && near->n_chunks == lane->n_chunks && near->allocator_id == allocator_id &&
+	       (size_t)(lane->end - lane->at) >= ROOM_BYTES && time_ns >= lane->delta.time_ns &&
+	       address && bytes && !((address | bytes) % VT_NEAR_GRAIN_BYTES) &&
 	       bytes / VT_NEAR_GRAIN_BYTES <= UINT32_MAX;
 }
 
@@ -169,20 +168,28 @@ static int put_free(struct vt_lane *lane, const struct vt_rec_block_free *record
 /* Of a bounded trace another thread may end the lane's chunk at any moment but these. */
 int vt_near_put_alloc(struct vt_lane *lane, const struct vt_rec_block_alloc *record)
 {
-	const struct vt_keeper *keeper = writer_begin_keeping(lane);
-	int error = put_alloc(lane, record);
+	int error;
 
-	if (keeper)
-		writer_end_keeping(keeper, lane, VT_REC_block_alloc, record);
+	if (!writer_is_kept(lane))
+		return put_alloc(lane, record);
+	error = writer_begin_keeping(lane);
+	if (error)
+		return error;
+	error = put_alloc(lane, record);
+	writer_end_keeping(lane, VT_REC_block_alloc, record);
 	return error;
 }
 
 int vt_near_put_free(struct vt_lane *lane, const struct vt_rec_block_free *record)
 {
-	const struct vt_keeper *keeper = writer_begin_keeping(lane);
-	int error = put_free(lane, record);
+	int error;
 
-	if (keeper)
-		writer_end_keeping(keeper, lane, VT_REC_block_free, record);
+	if (!writer_is_kept(lane))
+		return put_free(lane, record);
+	error = writer_begin_keeping(lane);
+	if (error)
+		return error;
+	error = put_free(lane, record);
+	writer_end_keeping(lane, VT_REC_block_free, record);
 	return error;
 }

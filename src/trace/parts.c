@@ -12,7 +12,7 @@
 
 #include "vramtrace/error.h"
 
-/* The oldest part may go between the look at the folder and its opening. */
+/* Parts may go between the look at the folder and their opening. */
 #define MAX_TRIES 20
 
 #define MOST_PARTS 4096u
@@ -125,10 +125,11 @@ static int open_row(struct vt_parts *parts, const uint64_t *numbers, size_t n, c
 		if (parts->n_items && parts->items[parts->n_items - 1].number != part.number + 1)
 			break;
 		found = open_one(&part, path, header);
+		/* Older ones that go meanwhile are not needed. */
+		if (found <= 0 && parts->n_items)
+			break;
 		if (found < 0)
 			return found;
-		if (!found && parts->n_items)
-			break;
 		if (found)
 			parts->items[parts->n_items++] = part;
 	}

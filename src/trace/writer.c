@@ -33,8 +33,7 @@ int vt_writer_open(
 	}
 	if (error) {
 		if (writer->fd >= 0)
-			close(writer->fd);
-		writer->fd = -1;
+			writer_file_leave(writer);
 		writer->frozen = true;
 	}
 	return error;
@@ -92,6 +91,11 @@ void writer_freeze(struct vt_writer *writer, int error)
 		writer->on_stop(error);
 }
 
+static bool is_full(int error)
+{
+	return error == VT_E_LIMIT || error == VT_E_NO_SPACE;
+}
+
 /* Takes the next chunk of the file. */
 static int take_chunk(
 	struct vt_writer *writer, struct vt_chunk_header **chunk, uint64_t *chunk_offset)
@@ -111,7 +115,7 @@ static int take_chunk(
 	error = 0;
 	if (offset + VT_CHUNK_BYTES > writer->mapped_end)
 		error = writer_file_grow(writer);
-	while (error == VT_E_LIMIT && writer->keeper && writer_parts_remove_oldest(writer))
+	while (is_full(error) && writer->keeper && writer_parts_remove_oldest(writer))
 		error = writer_file_grow(writer);
 	if (!error) {
 		*chunk = (struct vt_chunk_header *)(writer->segment +
@@ -135,7 +139,7 @@ static int next_chunk(struct vt_lane *lane)
 	if (may_rotate && writer_parts_full(writer))
 		writer_parts_rotate(writer);
 	error = take_chunk(writer, &chunk, &offset);
-	if (error == VT_E_LIMIT && may_rotate && !writer->frozen) {
+	if (is_full(error) && may_rotate && !writer->frozen) {
 		writer_parts_rotate(writer);
 		error = take_chunk(writer, &chunk, &offset);
 	}
@@ -157,6 +161,11 @@ static int next_chunk(struct vt_lane *lane)
 	return 0;
 }
 
+static void count_lost(struct vt_writer *writer)
+{
+	atomic_fetch_add_explicit(&writer->header->n_lost, 1, memory_order_relaxed);
+}
+
 /* Room for a record of at most bytes. Returns where to write it, or NULL when it is lost; *error
  * says why. */
 static uint8_t *begin_record(struct vt_lane *lane, size_t bytes, int *error)
@@ -169,7 +178,7 @@ static uint8_t *begin_record(struct vt_lane *lane, size_t bytes, int *error)
 	}
 	if (!*error)
 		return lane->at;
-	atomic_fetch_add_explicit(&lane->writer->header->n_lost, 1, memory_order_relaxed);
+	count_lost(lane->writer);
 	return NULL;
 }
 
@@ -221,6 +230,8 @@ int vt_writer_close(struct vt_writer *writer)
 	uint64_t n_chunks;
 	int error = 0;
 
+	if (writer->keeper && writer_is_keeping())
+		return VT_E_BUSY;
 	if (writer->keeper)
 		pthread_mutex_lock(&writer->order);
 	pthread_mutex_lock(&writer->lock);
@@ -329,13 +340,45 @@ static uint8_t *put_difference(uint8_t *p, uint64_t *last, uint64_t value)
 	}
 #include "vramtrace/records.def"
 
+/* Of this thread: it holds a writer's `order`, or is about to. Initial-exec, as in session.h. */
+static __thread bool is_keeping __attribute__((tls_model("initial-exec")));
+
+bool writer_is_keeping(void)
+{
+	return is_keeping;
+}
+
+int writer_begin_keeping(struct vt_lane *lane)
+{
+	if (is_keeping) {
+		count_lost(lane->writer);
+		return VT_E_BUSY;
+	}
+	is_keeping = true;
+	atomic_signal_fence(memory_order_seq_cst);
+	pthread_mutex_lock(&lane->writer->order);
+	return 0;
+}
+
+void writer_end_keeping(struct vt_lane *lane, enum vt_record_kind kind, const void *record)
+{
+	lane->writer->keeper->observe(kind, lane->tid, lane->delta.time_ns, record);
+	pthread_mutex_unlock(&lane->writer->order);
+	atomic_signal_fence(memory_order_seq_cst);
+	is_keeping = false;
+}
+
 #define RECORD(number, rec, doc)                                                                   \
 	int vt_put_##rec(struct vt_lane *lane, const struct vt_rec_##rec *record)                  \
 	{                                                                                          \
-		const struct vt_keeper *keeper = writer_begin_keeping(lane);                       \
-		int error = writer_put_##rec(lane, record);                                        \
-		if (keeper)                                                                        \
-			writer_end_keeping(keeper, lane, VT_REC_##rec, record);                    \
+		int error;                                                                         \
+		if (!writer_is_kept(lane))                                                         \
+			return writer_put_##rec(lane, record);                                     \
+		error = writer_begin_keeping(lane);                                                \
+		if (error)                                                                         \
+			return error;                                                              \
+		error = writer_put_##rec(lane, record);                                            \
+		writer_end_keeping(lane, VT_REC_##rec, record);                                    \
 		return error;                                                                      \
 	}
 #define FIELD(type, name, doc)

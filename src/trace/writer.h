@@ -119,7 +119,8 @@ int vt_writer_open(
 
 /* No more chunks from here on; the file is cut behind the last one. Chunks stay mapped, so records
  * still fit into what their threads hold: a thread that outlives the call is never harmed. Returns
- * 0 or VT_E_IO. */
+ * 0, VT_E_IO, or VT_E_BUSY with nothing done, when a signal's handler calls it in the midst of a
+ * record of a bounded trace. */
 int vt_writer_close(struct vt_writer *writer);
 
 /* After fork, in the child: forgets everything without touching the parent's file. */

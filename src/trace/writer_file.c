@@ -1,11 +1,13 @@
 /* The file behind a writer: made, grown in steps, mapped; or with private memory and pwrite where
- * there can be no shared mapping. */
+ * there can be no shared mapping. By plain system calls where those of libc are places for a thread
+ * to be cancelled at: it may hold a lock that others wait for. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,7 +32,7 @@ bool writer_write(int fd, const void *data, size_t bytes, uint64_t offset)
 	const uint8_t *p = data;
 
 	while (bytes) {
-		ssize_t n = pwrite(fd, p, bytes, (off_t)offset);
+		long n = syscall(SYS_pwrite64, fd, p, bytes, (off_t)offset);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -61,18 +63,24 @@ static void *map_shared(int fd, uint64_t offset, size_t bytes)
 	return p;
 }
 
+/* Growing beyond RLIMIT_FSIZE would raise SIGXFSZ in the traced program. */
+uint64_t writer_file_most(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX
+										  : limit.rlim_cur;
+}
+
 /* Reserves the bytes on disk, so that a full disk is an error here and not a SIGBUS later. */
 static int reserve_bytes(const struct vt_writer *writer, uint64_t offset, uint64_t bytes)
 {
 	uint64_t others_bytes = writer->parts.bytes;
-	struct rlimit limit;
 	int error;
 
 	if (writer->max_bytes && others_bytes + offset + bytes > writer->max_bytes)
 		return VT_E_LIMIT;
-	/* Growing beyond RLIMIT_FSIZE would raise SIGXFSZ in the traced program. */
-	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
-		offset + bytes > limit.rlim_cur)
+	if (offset + bytes > writer_file_most())
 		return VT_E_LIMIT;
 	do {
 		error = posix_fallocate(writer->fd, (off_t)offset, (off_t)bytes);
@@ -138,19 +146,29 @@ static int make_header(
 	return error;
 }
 
+void writer_file_leave(struct vt_writer *writer)
+{
+	int fd = writer->fd;
+
+	/* In this order: a child forked in between closes what the number is of. */
+	writer->fd = -1;
+	atomic_signal_fence(memory_order_seq_cst);
+	syscall(SYS_close, fd);
+}
+
 int writer_file_make(struct vt_writer *writer, const char *path, struct vt_file_header **header,
 	const struct vt_file_header *like)
 {
 	int error;
 
-	writer->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	writer->fd = (int)syscall(SYS_openat, AT_FDCWD, path,
+		O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (writer->fd < 0)
 		return VT_E_OPEN;
 	error = make_header(writer, header, like);
 	if (error) {
 		unlink(path);
-		close(writer->fd);
-		writer->fd = -1;
+		writer_file_leave(writer);
 	}
 	writer->mapped_end = VT_HEADER_BYTES;
 	writer->segment = NULL;

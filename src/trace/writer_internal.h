@@ -20,6 +20,12 @@ void writer_file_start(struct vt_writer *writer);
 int writer_file_make(struct vt_writer *writer, const char *path, struct vt_file_header **header,
 	const struct vt_file_header *like);
 
+/* Bytes that a file may have. */
+uint64_t writer_file_most(void);
+
+/* Closes the file. */
+void writer_file_leave(struct vt_writer *writer);
+
 /* Makes room for at least one more chunk. Called with writer->lock held. Returns 0 or VT_E_*. */
 int writer_file_grow(struct vt_writer *writer);
 
@@ -53,23 +59,19 @@ bool writer_parts_remove_oldest(struct vt_writer *writer);
 #define END_RECORD(rec)
 #include "vramtrace/records.def"
 
-/* Before a record is written: of a bounded trace, whose books are kept by somebody. NULL: nobody,
- * and nothing is locked. */
-static inline const struct vt_keeper *writer_begin_keeping(struct vt_lane *lane)
+/* Whether somebody keeps the books of what is written to the lane. */
+static inline bool writer_is_kept(const struct vt_lane *lane)
 {
-	const struct vt_keeper *keeper = lane->is_checkpoint ? NULL : lane->writer->keeper;
-
-	if (keeper)
-		pthread_mutex_lock(&lane->writer->order);
-	return keeper;
+	return lane->writer->keeper && !lane->is_checkpoint;
 }
 
-/* After it; of one that stands for another, `record` is that one. */
-static inline void writer_end_keeping(const struct vt_keeper *keeper, struct vt_lane *lane,
-	enum vt_record_kind kind, const void *record)
-{
-	keeper->observe(kind, lane->tid, lane->delta.time_ns, record);
-	pthread_mutex_unlock(&lane->writer->order);
-}
+/* Then around each record, which the second is told; of one that stands for another, that one.
+ * Returns 0, or VT_E_BUSY when the thread is inside of this already: in a handler of a signal. The
+ * record is lost then, and counted. */
+int writer_begin_keeping(struct vt_lane *lane);
+void writer_end_keeping(struct vt_lane *lane, enum vt_record_kind kind, const void *record);
+
+/* Whether the thread is between the two. */
+bool writer_is_keeping(void);
 
 #endif

@@ -95,8 +95,7 @@ int writer_parts_begin(struct vt_writer *writer, const char *path)
 	if (writer->copy) {
 		parts->main_fd = writer->fd;
 	} else {
-		close(writer->fd);
-		writer->fd = -1;
+		writer_file_leave(writer);
 	}
 	error = open_part(writer, 1);
 	if (!error)
@@ -142,8 +141,7 @@ static void close_part(struct vt_writer *writer)
 	parts->n_mapped = 0;
 	munmap(writer->home, VT_HEADER_BYTES);
 	writer->home = NULL;
-	close(writer->fd);
-	writer->fd = -1;
+	writer_file_leave(writer);
 	parts->sizes[parts->number % WRITER_MAX_PARTS] = bytes;
 	parts->bytes += bytes;
 }
@@ -178,6 +176,26 @@ static void set_limit(struct vt_writer *writer)
 	parts->limit = used + least > parts->part_bytes ? used + least : parts->part_bytes;
 	if (parts->limit > most)
 		parts->limit = most;
+	/* Not one of them would be given up for what is beyond it. */
+	if (parts->limit > writer_file_most())
+		parts->limit = writer_file_most();
+}
+
+/* Where there is no space, or no more than one is allowed, older parts make room. */
+static int open_next(struct vt_writer *writer)
+{
+	struct writer_parts *parts = &writer->parts;
+	int error;
+
+	while ((parts->bytes + parts->part_bytes > writer->max_bytes ||
+		       n_closed(parts, false) >= WRITER_MAX_PARTS - 1) &&
+		writer_parts_remove_oldest(writer))
+		;
+	parts->limit = parts->part_bytes;
+	do {
+		error = open_part(writer, parts->number + 1);
+	} while (error == VT_E_NO_SPACE && writer_parts_remove_oldest(writer));
+	return error;
 }
 
 void writer_parts_rotate(struct vt_writer *writer)
@@ -188,12 +206,7 @@ void writer_parts_rotate(struct vt_writer *writer)
 	pthread_mutex_lock(&writer->lock);
 	close_part(writer);
 	pthread_mutex_unlock(&writer->lock);
-	while ((parts->bytes + parts->part_bytes > writer->max_bytes ||
-		       n_closed(parts, false) >= WRITER_MAX_PARTS - 1) &&
-		writer_parts_remove_oldest(writer))
-		;
-	parts->limit = parts->part_bytes;
-	error = open_part(writer, parts->number + 1);
+	error = open_next(writer);
 	if (error) {
 		writer_freeze(writer, error);
 		return;

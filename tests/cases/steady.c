@@ -1,9 +1,9 @@
 /*
  * steady CALLS [FORK_EVERY [RATE]]: allocates and frees, for as many calls or until it is killed
  * (0), with never more than MOST things live. One thread, and always the same calls in the same
- * order. Every FORK_EVERY calls (0: never) it forks a child that ends at once; with CHILD_CUDA in the
- * environment every second one first becomes a program of CHILD_CALLS calls. With RATE it makes no more calls a second than
- * that, on average.
+ * order. Every FORK_EVERY calls (0: never) it forks a child that ends at once; with CHILD_CUDA in
+ * the environment every second one first becomes a program of CHILD_CALLS calls. With RATE it makes
+ * no more calls a second than that, on average.
  */
 #include <cuda.h>
 #include <stdbool.h>
@@ -14,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST	   4000u
-#define SITE_BITS  6u
-#define PAGE_BYTES (2ull << 20)
+#define MOST	     4000u
+#define SITE_BITS    6u
+#define PAGE_BYTES   (2ull << 20)
 #define CALLS_A_WAIT 1000u
-#define CHILD_CALLS "3000"
+#define CHILD_CALLS  "3000"
 
 enum kind { LINEAR, POOL, PINNED, VMM };
 

@@ -6,10 +6,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +25,9 @@
 static char path[64];
 static uint64_t n_observed, n_at_checkpoint;
 
+static struct vt_writer writer;
+static struct vt_lane *inside; /* observe writes to it, too */
+
 static void observe(enum vt_record_kind kind, uint32_t tid, uint64_t time_ns, const void *record)
 {
 	(void)tid;
@@ -29,6 +35,10 @@ static void observe(enum vt_record_kind kind, uint32_t tid, uint64_t time_ns, co
 	if (kind == VT_REC_memory)
 		assert_int_equal(((const struct vt_rec_memory *)record)->free_bytes, n_observed);
 	n_observed += kind == VT_REC_memory;
+	if (inside) {
+		assert_int_equal(vt_put_note(inside, &(struct vt_rec_note){{"", 0}}), VT_E_BUSY);
+		assert_int_equal(vt_writer_close(&writer), VT_E_BUSY);
+	}
 }
 
 /* Says how many records came before; of a large one, in several chunks. */
@@ -48,10 +58,14 @@ static void checkpoint(struct vt_lane *lane, uint64_t number, uint64_t now_ns)
 
 static const struct vt_keeper keeper = {observe, checkpoint};
 
+/* Of a disk that has so many bytes; 0: more than enough. */
+static uint64_t disk_bytes;
+
 static int start(void **state)
 {
 	(void)state;
-	n_observed = n_ballast = 0;
+	n_observed = n_ballast = disk_bytes = 0;
+	inside = NULL;
 	snprintf(path, sizeof(path), "parts-%d.vt", (int)getpid());
 	return 0;
 }
@@ -85,7 +99,17 @@ static uint64_t bytes_on_disk(void)
 	return stat(path, &st) ? 0 : bytes + (uint64_t)st.st_size;
 }
 
-static struct vt_writer writer;
+/* In the place of libc's. */
+int posix_fallocate(int fd, off_t offset, off_t bytes)
+{
+	struct stat st;
+
+	if (disk_bytes && bytes_on_disk() + (uint64_t)bytes > disk_bytes)
+		return ENOSPC;
+	if (fstat(fd, &st) || (st.st_size < offset + bytes && ftruncate(fd, offset + bytes)))
+		return EIO;
+	return 0;
+}
 
 static void begin(bool copy)
 {
@@ -100,7 +124,7 @@ static void put(unsigned int n)
 	struct vt_lane *lane = vt_writer_lane(&writer, 7, 0);
 
 	for (unsigned int i = 0; i < n; i++) {
-		struct vt_rec_memory record = {.time_ns = i, .free_bytes = n_observed};
+		struct vt_rec_memory record = {.time_ns = n_observed, .free_bytes = n_observed};
 
 		assert_int_equal(vt_put_memory(lane, &record), 0);
 	}
@@ -289,28 +313,167 @@ static void a_large_checkpoint_fits(void **state)
 	remove_all();
 }
 
-/* Then recording stops, and what there was stays whole. */
-static void one_that_does_not_fit_stops(void **state)
+/* Puts until that fails, which it must, and says why. */
+static uint64_t put_until(int error)
 {
-	struct vt_lane *lane;
-	struct vt_rec_memory record = {.time_ns = 1};
+	struct vt_lane *lane = vt_writer_lane(&writer, 7, 0);
 	uint64_t n = 0;
 
-	(void)state;
-	n_ballast = 100000;
-	begin(false);
-	lane = vt_writer_lane(&writer, 7, 0);
 	for (; n < N_PUT; n++) {
-		record.free_bytes = n_observed;
+		struct vt_rec_memory record = {.time_ns = n_observed, .free_bytes = n_observed};
+
 		if (vt_put_memory(lane, &record))
 			break;
 	}
 	assert_true(n < N_PUT);
-	assert_int_equal(atomic_load(&writer.header->stopped), VT_E_LIMIT);
+	assert_int_equal(atomic_load(&writer.header->stopped), error);
+	n_observed--; /* the lost one, which its keeper was told of */
+	return n_observed;
+}
+
+/* Then recording stops, and what there was stays whole. */
+static void one_that_does_not_fit_stops(void **state)
+{
+	uint64_t n;
+
+	(void)state;
+	n_ballast = 100000;
+	begin(false);
+	n = put_until(VT_E_LIMIT);
 	vt_writer_close(&writer);
 	assert_true(bytes_on_disk() <= MAX_BYTES);
 	check(VT_PARTS_ALL, n);
 	remove_all();
+}
+
+static void older_parts_go_for_space(void **state)
+{
+	(void)state;
+	disk_bytes = MAX_BYTES / 2;
+	begin(false);
+	put(N_PUT);
+	vt_writer_close(&writer);
+	assert_int_equal(atomic_load(&writer.header->stopped), 0);
+	assert_true(bytes_on_disk() <= disk_bytes);
+	check(VT_PARTS_ALL, N_PUT);
+	remove_all();
+}
+
+static void without_any_space_it_stops(void **state)
+{
+	uint64_t n;
+
+	(void)state;
+	begin(false);
+	put(N_PUT);
+	disk_bytes = 1;
+	n = put_until(VT_E_NO_SPACE);
+	vt_writer_close(&writer);
+	check(VT_PARTS_ALL, n);
+	remove_all();
+}
+
+static void set_limit(__rlimit_resource_t which, rlim_t most)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(which, &limit), 0);
+	limit.rlim_cur = most ? most : limit.rlim_max;
+	assert_int_equal(setrlimit(which, &limit), 0);
+}
+
+/* More would be a signal. */
+static void parts_are_no_larger_than_files_may_be(void **state)
+{
+	rlim_t most = VT_HEADER_BYTES + VT_CHUNK_BYTES * 5 / 2;
+	struct stat st;
+	char name[96];
+
+	(void)state;
+	begin(false);
+	set_limit(RLIMIT_FSIZE, most);
+	put(N_PUT);
+	vt_writer_close(&writer);
+	set_limit(RLIMIT_FSIZE, 0);
+	assert_int_equal(atomic_load(&writer.header->stopped), 0);
+	part_path(writer.parts.number, name, sizeof(name));
+	assert_int_equal(stat(name, &st), 0);
+	assert_true((rlim_t)st.st_size <= most);
+	check(VT_PARTS_ALL, N_PUT);
+	remove_all();
+}
+
+static void without_files_to_open_it_stops(void **state)
+{
+	uint64_t n;
+
+	(void)state;
+	begin(false);
+	put(N_PUT);
+	set_limit(RLIMIT_NOFILE, 1);
+	n = put_until(VT_E_OPEN);
+	set_limit(RLIMIT_NOFILE, 0);
+	vt_writer_close(&writer);
+	check(VT_PARTS_ALL, n);
+	remove_all();
+}
+
+static void without_its_folder_it_stops(void **state)
+{
+	char folder[32];
+
+	(void)state;
+	snprintf(folder, sizeof(folder), "folder-%d", (int)getpid());
+	assert_int_equal(mkdir(folder, 0700), 0);
+	snprintf(path, sizeof(path), "%s/parts.vt", folder);
+	begin(false);
+	put(1000);
+	remove_all();
+	assert_int_equal(rmdir(folder), 0);
+	put_until(VT_E_OPEN);
+	assert_int_equal(vt_writer_close(&writer), 0);
+}
+
+/* What a handler of a signal does that comes in the midst of a record. */
+static void nobody_waits_for_himself(void **state)
+{
+	(void)state;
+	begin(false);
+	inside = vt_writer_lane(&writer, 7, 0);
+	put(100);
+	assert_int_equal(atomic_load(&writer.header->n_lost), 100);
+	inside = NULL;
+	assert_int_equal(vt_writer_close(&writer), 0);
+	check(VT_PARTS_ALL, 100);
+	remove_all();
+}
+
+static void *put_cancelled(void *unused)
+{
+	pthread_cancel(pthread_self());
+	put(N_PUT / 2);
+	pthread_testcancel();
+	return unused;
+}
+
+/* Not while others wait for what it has locked. */
+static void threads_are_cancelled_later(void **state)
+{
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+	for (int copy = 0; copy < 2; copy++) {
+		n_observed = 0;
+		begin(copy);
+		assert_int_equal(pthread_create(&thread, NULL, put_cancelled, NULL), 0);
+		assert_int_equal(pthread_join(thread, &result), 0);
+		assert_ptr_equal(result, PTHREAD_CANCELED);
+		put(N_PUT / 2);
+		vt_writer_close(&writer);
+		check(VT_PARTS_ALL, N_PUT);
+		remove_all();
+	}
 }
 
 int main(void)
@@ -325,6 +488,13 @@ int main(void)
 		cmocka_unit_test_setup(without_parts_there_is_nothing, start),
 		cmocka_unit_test_setup(a_large_checkpoint_fits, start),
 		cmocka_unit_test_setup(one_that_does_not_fit_stops, start),
+		cmocka_unit_test_setup(older_parts_go_for_space, start),
+		cmocka_unit_test_setup(without_any_space_it_stops, start),
+		cmocka_unit_test_setup(parts_are_no_larger_than_files_may_be, start),
+		cmocka_unit_test_setup(without_files_to_open_it_stops, start),
+		cmocka_unit_test_setup(without_its_folder_it_stops, start),
+		cmocka_unit_test_setup(nobody_waits_for_himself, start),
+		cmocka_unit_test_setup(threads_are_cancelled_later, start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,8 +49,8 @@ struct leak {
 	uint64_t n_births, n_deaths;
 	uint64_t mean_lifetime_ns;    /* of what was freed, and came with a record of its own; */
 	uint64_t longest_lifetime_ns; /* 0: nothing was */
-	uint64_t oldest_ns;	/* when the oldest that is live came; 0 not known */
-	size_t n_ended_threads; /* of those whose it is */
+	uint64_t oldest_ns;	      /* when the oldest that is live came; 0 not known */
+	size_t n_ended_threads;	      /* of those whose it is */
 	uint64_t n_bursts;
 	uint64_t burst_deaths;	   /* of a burst, on average */
 	uint64_t address;	   /* of one of it; 0 not known */

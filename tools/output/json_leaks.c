@@ -21,8 +21,10 @@ static void put_lives(struct json *json, const struct leak *leak)
 {
 	json_number_or_null(json, "births", leak->n_births, leak->n_births);
 	json_number_or_null(json, "deaths", leak->n_births, leak->n_deaths);
-	json_number_or_null(json, "mean_lifetime_ns", leak->longest_lifetime_ns, leak->mean_lifetime_ns);
-	json_number_or_null(json, "longest_lifetime_ns", leak->longest_lifetime_ns, leak->longest_lifetime_ns);
+	json_number_or_null(
+		json, "mean_lifetime_ns", leak->longest_lifetime_ns, leak->mean_lifetime_ns);
+	json_number_or_null(
+		json, "longest_lifetime_ns", leak->longest_lifetime_ns, leak->longest_lifetime_ns);
 	json_number_or_null(json, "oldest_ns", leak->oldest_ns, leak->oldest_ns);
 	json_number(json, "bursts", leak->n_bursts);
 	json_number_or_null(json, "burst_count", leak->n_bursts, leak->burst_deaths);

@@ -522,8 +522,8 @@ static void put_founder(const struct keep_founder *founder)
 		return;
 	tid = founder->alloc->tid;
 	alloc = part_left(founder);
-	checkpoint_put_new(&(struct keep_event){
-		VT_REC_block_alloc, tid, founder->alloc->time_ns, &alloc});
+	checkpoint_put_new(
+		&(struct keep_event){VT_REC_block_alloc, tid, founder->alloc->time_ns, &alloc});
 	if (founder->stream) {
 		stream = *kept_as(founder->stream, block_stream);
 		stream.address = alloc.address;

@@ -19,6 +19,7 @@ static struct {
 	size_t room;
 	uint64_t n_events;
 	uint32_t tid; /* of the record before */
+	bool failed;  /* there was no memory for all items, in this or an earlier one */
 } writing;
 
 static bool grow(void)
@@ -38,8 +39,12 @@ static bool grow(void)
 
 void checkpoint_put(const struct kept *kept)
 {
-	if (!kept || (writing.n_items == writing.room && !grow()))
+	if (!kept)
 		return;
+	if (writing.n_items == writing.room && !grow()) {
+		writing.failed = true;
+		return;
+	}
 	writing.items[writing.n_items] = (struct item){kept->time_ns, writing.n_items, kept};
 	writing.n_items++;
 	writing.n_events += keep_is_event(kept->kind);
@@ -145,6 +150,16 @@ static void collect(void)
 	sort(writing.items, writing.n_items);
 }
 
+static void note_failure(void)
+{
+	static const char text[] =
+		"the recorder had no memory for all of what lives: what came before "
+		"single events begin is not complete";
+	struct vt_rec_note note = {.text = {text, sizeof(text) - 1}};
+
+	vt_put_note(writing.lane, &note);
+}
+
 static void begin(uint64_t number, uint64_t now_ns)
 {
 	struct vt_rec_checkpoint record = {
@@ -158,6 +173,8 @@ static void begin(uint64_t number, uint64_t now_ns)
 	};
 
 	vt_put_checkpoint(writing.lane, &record);
+	if (keep.arena.failed || writing.failed)
+		note_failure();
 	device_checkpoint_first();
 	block_checkpoint_first();
 	host_checkpoint_first();
@@ -179,4 +196,9 @@ void checkpoint_write(struct vt_lane *lane, uint64_t number, uint64_t now_ns)
 		munmap(writing.items, writing.room * sizeof(*writing.items));
 	writing.items = NULL;
 	writing.room = 0;
+}
+
+void checkpoint_forget(void)
+{
+	memset(&writing, 0, sizeof(writing));
 }

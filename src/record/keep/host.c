@@ -6,7 +6,14 @@
 #define FIRST_INTERVAL_NS 1000000000u /* that of the recorder */
 
 /* What a report names the most of; of available memory the least. */
-enum extreme { MOST_RESIDENT, MOST_LOCKED, MOST_SWAPPED, LEAST_AVAILABLE, MOST_SWAP_USED, N_EXTREMES };
+enum extreme {
+	MOST_RESIDENT,
+	MOST_LOCKED,
+	MOST_SWAPPED,
+	LEAST_AVAILABLE,
+	MOST_SWAP_USED,
+	N_EXTREMES
+};
 
 static struct {
 	struct kept *samples[N_SAMPLES]; /* by time, interval_ns apart at least */
@@ -14,7 +21,7 @@ static struct {
 	uint64_t interval_ns; /* 0: all are kept */
 	struct kept *extremes[N_EXTREMES];
 	struct kept *last;
-	struct kept *pause; /* the last one */
+	struct kept *pause;	      /* the last one */
 	uint64_t n_pauses, paused_ns; /* that have ended */
 } host;
 
@@ -31,7 +38,8 @@ static uint64_t value_of(const struct vt_rec_host_memory *sample, enum extreme e
 	case LEAST_AVAILABLE:
 		return sample->known & VT_HOST_AVAILABLE ? -sample->available_bytes - 1 : 0;
 	default:
-		return sample->known & VT_HOST_SWAP && sample->swap_total_bytes >= sample->swap_free_bytes
+		return sample->known & VT_HOST_SWAP &&
+				       sample->swap_total_bytes >= sample->swap_free_bytes
 			       ? sample->swap_total_bytes - sample->swap_free_bytes + 1
 			       : 0;
 	}
@@ -63,7 +71,8 @@ static void keep_sample(const struct keep_event *event)
 				     value > value_of(kept_as(host.extremes[i], host_memory), i)))
 			kept_replace(&host.extremes[i], event);
 	}
-	if (host.n_samples && event->time_ns - host.samples[host.n_samples - 1]->time_ns < host.interval_ns)
+	if (host.n_samples &&
+		event->time_ns - host.samples[host.n_samples - 1]->time_ns < host.interval_ns)
 		return;
 	if (host.n_samples == N_SAMPLES)
 		thin_out();

@@ -236,6 +236,7 @@ void checkpoint_figure(const struct vt_rec_figure *figure);
 void checkpoint_past(const struct vt_rec_past *past);
 void checkpoint_stretch(const struct vt_rec_stretch *stretch);
 void checkpoint_write(struct vt_lane *lane, uint64_t number, uint64_t now_ns);
+void checkpoint_forget(void);
 
 /* keep.c */
 void keep_checkpoint_lasting(void);

@@ -174,4 +174,5 @@ void keep_forget(void)
 	block_forget();
 	phase_forget();
 	host_forget();
+	checkpoint_forget();
 }
