@@ -144,8 +144,8 @@ def main():
     before, after = describe(looks)
     check_end(json.load(open(f"{FOLDER.name}/ledger.json"))["devices"][0], report)
     assert max(seen["disk"] for seen in looks) <= options.size, "the trace is too large"
-    # What lives differs by some thousand things, about 400 bytes each.
-    assert after <= before + 2, f"the recorder's memory grows: {before:.2f} to {after:.2f} MiB"
+    # What lives differs by some thousand things, about 400 bytes each. A sanitizer has memory of its own.
+    assert after <= before + 2 or os.environ.get("MODE") == "asan", f"the recorder's memory grows: {before:.2f} to {after:.2f} MiB"
 
 
 sys.exit(main())
