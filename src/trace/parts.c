@@ -164,10 +164,10 @@ int vt_parts_open(struct vt_parts *parts, const char *path, const struct vt_file
 	enum vt_parts_which which)
 {
 	int error = VT_E_OPEN;
+	size_t n = 0;
 
 	for (int i = 0; i < MAX_TRIES && error == VT_E_OPEN; i++) {
 		uint64_t *numbers;
-		size_t n;
 
 		*parts = (struct vt_parts){0};
 		error = list_numbers(path, &numbers, &n);
@@ -179,7 +179,7 @@ int vt_parts_open(struct vt_parts *parts, const char *path, const struct vt_file
 	}
 	if (!error && !parts->n_items) {
 		vt_parts_close(parts);
-		error = VT_E_EMPTY;
+		error = n ? VT_E_EMPTY : VT_E_NO_PARTS;
 	}
 	if (!error)
 		settle(parts, which);

@@ -29,8 +29,8 @@ enum vt_parts_which {
 };
 
 /* Opens the parts of the trace at path whose header is given. Parts may come and go meanwhile.
- * Returns 0, to be ended with vt_parts_close; or VT_E_EMPTY when there is none, VT_E_OPEN, VT_E_IO
- * with errno set, VT_E_NO_MEMORY. */
+ * Returns 0, to be ended with vt_parts_close; or VT_E_NO_PARTS when there is none, VT_E_EMPTY when
+ * none is complete, VT_E_OPEN, VT_E_IO with errno set, VT_E_NO_MEMORY. */
 int vt_parts_open(struct vt_parts *parts, const char *path, const struct vt_file_header *header,
 	enum vt_parts_which which);
 void vt_parts_close(struct vt_parts *parts);
