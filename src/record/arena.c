@@ -37,10 +37,22 @@ void *arena_alloc_forever(struct arena *arena, size_t bytes)
 	return piece;
 }
 
+/* Small pieces in steps of ALIGN, so that little is wasted; larger ones in powers of two. */
 static unsigned int size_class(size_t bytes)
 {
-	return bytes <= ALIGN ? 4
-			      : (unsigned int)(64 - __builtin_clzll((unsigned long long)bytes - 1));
+	if (bytes <= ARENA_SMALL_BYTES)
+		return bytes ? (unsigned int)((bytes - 1) / ALIGN) : 0;
+	return ARENA_SMALL_BYTES / ALIGN +
+	       (unsigned int)(__builtin_clzll(ARENA_SMALL_BYTES) -
+			      __builtin_clzll((unsigned long long)bytes - 1));
+}
+
+static size_t class_bytes(unsigned int class)
+{
+	unsigned int n_small = ARENA_SMALL_BYTES / ALIGN;
+
+	return class < n_small ? (class + 1) * (size_t)ALIGN
+			       : (size_t)ARENA_SMALL_BYTES << (class - n_small + 1);
 }
 
 void *arena_alloc(struct arena *arena, size_t bytes)
@@ -52,7 +64,7 @@ void *arena_alloc(struct arena *arena, size_t bytes)
 		return NULL;
 	piece = arena->idle[class];
 	if (!piece)
-		return arena_alloc_forever(arena, (size_t)1 << class);
+		return arena_alloc_forever(arena, class_bytes(class));
 	arena->idle[class] = *piece;
 	return piece;
 }

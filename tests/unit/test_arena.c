@@ -61,15 +61,21 @@ static void freed_pieces_are_used_again(void **state)
 	(void)state;
 	assert_non_null(first);
 	arena_free(&arena, first, 100);
-	/* The same power of two. */
-	assert_ptr_equal(arena_alloc(&arena, 65), first);
-	second = arena_alloc(&arena, 128);
+	/* The same multiple of 16. */
+	assert_ptr_equal(arena_alloc(&arena, 97), first);
+	second = arena_alloc(&arena, 112);
 	assert_ptr_not_equal(second, first);
-	arena_free(&arena, first, 128);
-	arena_free(&arena, second, 128);
-	assert_ptr_not_equal(arena_alloc(&arena, 129), second);
-	assert_ptr_equal(arena_alloc(&arena, 70), second);
-	assert_ptr_equal(arena_alloc(&arena, 128), first);
+	arena_free(&arena, first, 112);
+	arena_free(&arena, second, 112);
+	assert_ptr_not_equal(arena_alloc(&arena, 113), second);
+	assert_ptr_equal(arena_alloc(&arena, 100), second);
+	assert_ptr_equal(arena_alloc(&arena, 112), first);
+	/* Of larger ones, the same power of two. */
+	first = arena_alloc(&arena, 1025);
+	arena_free(&arena, first, 1025);
+	assert_ptr_equal(arena_alloc(&arena, 2048), first);
+	arena_free(&arena, first, 2048);
+	assert_ptr_not_equal(arena_alloc(&arena, 2049), first);
 }
 
 static void the_impossible_is_refused(void **state)
