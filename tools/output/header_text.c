@@ -160,8 +160,9 @@ void report_put_header(const struct style *style, const struct report_trace *tra
 	fputc('\n', style->out);
 	if (trace->overview->replay->model->kept_from_ns)
 		fprintf(style->out,
-			"single events are kept from %s on (VRAMTRACE_MAX_SIZE), copies and "
-			"post-mortems too; all else is of the whole run\n",
+			"single events are kept from %s on (VRAMTRACE_MAX_SIZE): copies, marks, "
+			"ended phases, post-mortems and verdicts on leaks are of that time, all "
+			"else is of the whole run\n",
 			format_moment(trace->overview->replay->model->kept_from_ns).text);
 	put_damage(style, facts);
 }
