@@ -115,7 +115,7 @@ static int open_one(struct vt_part *part, const char *path, const struct vt_file
 static int open_row(struct vt_parts *parts, const uint64_t *numbers, size_t n, const char *path,
 	const struct vt_file_header *header)
 {
-	parts->items = malloc((n ? n : 1) * sizeof(*parts->items));
+	parts->items = calloc(n ? n : 1, sizeof(*parts->items));
 	if (!parts->items)
 		return VT_E_NO_MEMORY;
 	while (n--) {
