@@ -132,7 +132,7 @@ static int next_chunk(struct vt_lane *lane)
 {
 	struct vt_writer *writer = lane->writer;
 	bool may_rotate = writer->keeper && !lane->is_checkpoint;
-	struct vt_chunk_header *chunk;
+	struct vt_chunk_header *chunk = NULL;
 	uint64_t offset;
 	int error;
 
@@ -143,7 +143,7 @@ static int next_chunk(struct vt_lane *lane)
 		writer_parts_rotate(writer);
 		error = take_chunk(writer, &chunk, &offset);
 	}
-	if (error) {
+	if (!chunk) {
 		writer_freeze(writer, error);
 		return error;
 	}
