@@ -64,7 +64,7 @@ static void keep_sample(const struct keep_event *event)
 	struct kept *kept;
 
 	kept_replace(&host.last, event);
-	for (int i = 0; i < N_EXTREMES; i++) {
+	for (enum extreme i = MOST_RESIDENT; i < N_EXTREMES; i++) {
 		uint64_t value = value_of(given, i);
 
 		if (value && (!host.extremes[i] ||
