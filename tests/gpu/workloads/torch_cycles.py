@@ -13,7 +13,7 @@ import torch
 
 N_CYCLES, N_LAYERS, WIDTH = 20, 6, 1536
 DEVICE = torch.device("cuda")
-kept, floors = [], []
+kept, floors, times_ns = [], [], []
 
 
 def load():
@@ -47,8 +47,9 @@ for number in range(N_CYCLES):
     torch.cuda.empty_cache()
     time.sleep(0.1)
     floors.append(torch.cuda.memory_allocated())
+    times_ns.append(time.monotonic_ns())
 
 with open(sys.argv[1], "w") as out:
-    json.dump({"cycles": N_CYCLES, "floors": floors, "kept": len(kept), "bytes_each": WIDTH * WIDTH * 4,
+    json.dump({"cycles": N_CYCLES, "floors": floors, "times_ns": times_ns, "kept": len(kept), "bytes_each": WIDTH * WIDTH * 4,
                "reserved": torch.cuda.memory_reserved()}, out)
 os._exit(0)

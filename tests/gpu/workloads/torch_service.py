@@ -78,7 +78,7 @@ class Service:
     def __init__(self, leaks, tells):
         self.vision, self.text = Vision().to(DEVICE).eval(), Text().to(DEVICE).eval()
         self.sessions, self.prefixes, self.workspace = collections.OrderedDict(), {}, None
-        self.leaks, self.kept, self.n_requests = leaks, [], 0
+        self.leaks, self.kept, self.kept_ns, self.n_requests = leaks, [], [], 0
         self.teller = Teller(tells)
 
     def prefix(self, number):
@@ -119,6 +119,7 @@ class Service:
         summary = summarise(states)
         if self.leaks and self.n_requests % EVERY == 0:
             self.kept.append(summary)
+            self.kept_ns.append(time.monotonic_ns())
         word = int((logits[-1] + first).argmax())
         self.teller.end()
         return {"word": word}
@@ -126,9 +127,8 @@ class Service:
     def stats(self):
         torch.cuda.synchronize()
         bytes_each = SUMMARY_ROWS * WIDTH * 4
-        return {"time_ns": time.monotonic_ns(), "requests": self.n_requests, "kept": len(self.kept),
-                "kept_bytes": len(self.kept) * bytes_each, "bytes_each": bytes_each, "sessions": len(self.sessions),
-                "prefixes": len(self.prefixes), "ranges": self.teller.n_ranges, "marks": self.teller.n_marks,
+        return {"requests": self.n_requests, "kept": len(self.kept), "kept_ns": self.kept_ns, "kept_bytes": len(self.kept) * bytes_each, "bytes_each": bytes_each,
+                "sessions": len(self.sessions), "prefixes": len(self.prefixes), "ranges": self.teller.n_ranges, "marks": self.teller.n_marks,
                 "memory": torch.cuda.memory_stats()}
 
 
