@@ -69,6 +69,23 @@ static void test_nights(void **state)
 	told_end(&told);
 }
 
+/* A process that still runs may be filling its caches at first. */
+static void test_running(void **state)
+{
+	struct told told = service_begin();
+
+	(void)state;
+	told.watch.history.is_running = true;
+	for (unsigned int i = 0; i < 1200; i++) {
+		if (i == 400)
+			check_verdict(&told, LEAK, LEAK_NONE);
+		take_new(&told, MIB, LEAK);
+		request(&told, 50 * MS);
+	}
+	check_verdict(&told, LEAK, LEAK_GROWING);
+	told_end(&told);
+}
+
 /* A model is loaded for a minute, and then used for a second, or not at all yet. */
 static void test_loading(void **state)
 {
@@ -441,6 +458,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_service),
 		cmocka_unit_test(test_nights),
+		cmocka_unit_test(test_running),
 		cmocka_unit_test(test_loading),
 		cmocka_unit_test(test_no_work),
 		cmocka_unit_test(test_backlog),

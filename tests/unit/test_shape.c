@@ -278,6 +278,12 @@ static uint64_t ramp(uint64_t step, uint64_t *random)
 	return (step < N_STEPS / 2 ? step : N_STEPS / 2) * 64 * KIB;
 }
 
+/* Just when the cache is full. */
+static uint64_t full(uint64_t step, uint64_t *random)
+{
+	return (step < N_STEPS / 6 * 5 ? step : N_STEPS / 6 * 5) * 64 * KIB + next(random) % MIB;
+}
+
 static uint64_t at_once(uint64_t step, uint64_t *random)
 {
 	return step < 5 ? 0 : 32 * MIB + (next(random) % 2 ? 0 : 8 * MIB);
@@ -318,6 +324,7 @@ static void test_stopped(void **state)
 {
 	(void)state;
 	assert_int_equal(shape_of(ramp, 0, SHAPE_STAYS, true).kind, SHAPE_SATURATING);
+	assert_int_not_equal(shape_of(full, 0, SHAPE_STAYS, true).kind, SHAPE_GROWING);
 	assert_int_equal(shape_of(at_once, 0, SHAPE_STAYS, true).kind, SHAPE_ONE_TIME);
 	/* Seen for too short a time. */
 	assert_int_equal(shape_of(late, 0, SHAPE_STAYS, true).kind, SHAPE_UNDECIDED);

@@ -105,6 +105,7 @@ struct history {
 	size_t n_lanes;
 	uint64_t last_event_ns;
 	uint64_t n_ends; /* of allocations */
+	bool is_running; /* the process, still; set by the caller */
 };
 
 /* Takes in the next record of a pass; model is as it is after that record. */

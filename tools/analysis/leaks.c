@@ -34,6 +34,11 @@ static uint64_t column_ns(const struct curve_axis *axis)
 	return axis->unit << axis->shift;
 }
 
+uint64_t leak_min_ns(const struct history *history)
+{
+	return history->is_running ? LEAK_MIN_RUNNING_NS : LEAK_MIN_NS;
+}
+
 uint64_t leak_rate(uint64_t bytes, uint64_t ns)
 {
 	double rate = ns ? (double)bytes * 1e9 / (double)ns : 0;
@@ -57,7 +62,7 @@ static bool is_work(
 	uint64_t ns = (last - first) * column_ns(&history->time);
 	uint64_t n_more = shape->n_growth ? shape->n_growth : shape->n_rises;
 
-	if (ns < LEAK_MIN_NS)
+	if (ns < leak_min_ns(history))
 		return false;
 	return count_ends(&history->time, first, last) >= LEAK_WORK * n_more ||
 	       (ns >= LEAK_PATIENCE_NS && goes_on(series, shape));
@@ -80,7 +85,9 @@ static bool judge_by_marks(
 	struct shape shape;
 	uint64_t ns, n;
 
-	if (history->n_marks < LEAK_MIN_MARKS)
+	if (history->n_marks < LEAK_MIN_MARKS ||
+		(history->is_running &&
+			history->last_mark_ns - history->first_mark_ns < LEAK_MIN_RUNNING_NS))
 		return false;
 	series_make(&series, &site->by_mark, &history->marks, history->n_marks);
 	shape_judge(&shape, &series, stay);

@@ -18,6 +18,8 @@
 #define LEAK_WORK	  4u
 #define LEAK_PATIENCE_NS  60000000000u
 #define LEAK_MIN_NS	  100000000u /* growth over less is not called so */
+/* Nor over less than this while the process runs: its caches fill up, and it can be asked again. */
+#define LEAK_MIN_RUNNING_NS 20000000000u
 #define LEAK_MIN_MARKS	  16u	     /* from here on growth is judged mark by mark */
 #define LEAK_MIN_THREADS  3u
 #define LEAK_MIN_BURSTS	  3u
@@ -100,6 +102,9 @@ void leak_list_suppress(struct leak_list *list, const struct model *model,
 /* Whether it is called a leak: it grows, or failed attempts left it, or nothing is known that
  * excuses it; and it is not suppressed. Memory of other processes is none unless it grows. */
 bool leak_is_leak(const struct leak *leak);
+
+/* Growth over less than so many nanoseconds is not called so. */
+uint64_t leak_min_ns(const struct history *history);
 
 /* So many bytes in so many nanoseconds, for a second. */
 uint64_t leak_rate(uint64_t bytes, uint64_t ns);

@@ -260,6 +260,7 @@ static void take_leaks(struct overview *overview, const struct overview_request 
 	const struct model *model = overview->replay->model;
 
 	if (request->history) {
+		request->history->is_running = overview->facts.end == TRACE_END_RUNNING;
 		leak_list_make(&overview->leaks, model, request->history, &overview->end);
 		untracked_list_make(&overview->untracked, request->history);
 	} else {

@@ -88,14 +88,15 @@ static bool is_growing(const struct judged *judged, const struct shape *shape)
 {
 	const uint64_t *envelope = judged->envelope;
 	size_t n = judged->series->n, middle = boundary(judged, 1, 2);
-	uint64_t first, second;
+	uint64_t first, second, last;
 
 	if (shape->n_rises < SHAPE_MIN_RISES)
 		return false;
 	first = envelope[middle] - envelope[judged->from];
 	second = envelope[n - 1] - envelope[middle];
+	last = envelope[n - 1] - envelope[boundary(judged, 3, 4)];
 	return count_rising_parts(judged) + 1 >= SHAPE_N_PARTS && second >= first / 2 &&
-	       is_kept(judged, shape);
+	       last >= shape->growth_bytes / 8 && is_kept(judged, shape);
 }
 
 /* The first index at which the envelope has come to nine tenths of what it is at the end. */

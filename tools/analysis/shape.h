@@ -8,8 +8,8 @@
  *   - the envelope rises in at least SHAPE_MIN_RISES columns,
  *   - the envelope rises in all but one of SHAPE_N_PARTS equal parts: noise does that once in a
  *     thousand curves, one collection of garbage never,
- *   - it rises in the second half at least half as much as in the first: a cache that fills up
- *     does not,
+ *   - it rises in the second half at least half as much as in the first, and in the last quarter
+ *     half as much as on average: a cache that fills up does not,
  *   - and it is the same memory that stays: something that came in each quarter is still there.
  * Where the number of allocations did not grow (one that is replaced by ever larger ones), or is
  * not known, the curve must not have been above the envelope by more than half of the growth

@@ -82,7 +82,7 @@ static void judge(
 	if (shape.kind != SHAPE_GROWING || shape.growth_bytes < UNTRACKED_MIN_BYTES)
 		return;
 	column = series.columns[shape.from];
-	if ((series.columns[series.n - 1] - column) * column_ns < LEAK_MIN_NS)
+	if ((series.columns[series.n - 1] - column) * column_ns < leak_min_ns(history))
 		return;
 	list->items = memory_grow(list->items, list->n_items, &list->room, sizeof(*list->items));
 	growth = &list->items[list->n_items++];
