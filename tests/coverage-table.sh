@@ -37,6 +37,7 @@ table() {
 		title["SHARED"] = "Memory of other processes and APIs"
 		title["GRAPH"] = "Graphs"
 		title["CODE"] = "Code"
+		title["OBJECT"] = "Streams and events, counted"
 		title["LAUNCH"] = "First launches"
 		title["COPY_BOX"] = "Copies of rectangles and boxes"
 		title["COPY_ARRAY"] = "Copies from and to arrays"

@@ -161,6 +161,15 @@ enum vt_migrate_action {
 	VT_MIGRATE_DISCARD_PREFETCH = 4,
 };
 
+/* Objects of the driver that are counted: they may take memory that nobody allocated. */
+enum vt_object {
+	VT_OBJECT_STREAM = 0,
+	VT_OBJECT_EVENT = 1,
+	VT_OBJECT_MODULE = 2, /* or library */
+	VT_OBJECT_GRAPH_EXEC = 3,
+	VT_N_OBJECTS
+};
+
 /* What takes device memory that nobody allocated. */
 enum vt_cause {
 	VT_CAUSE_CONTEXT = 1,

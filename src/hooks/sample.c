@@ -7,6 +7,7 @@
 #include "hooks/contexts.h"
 #include "hooks/driver.h"
 #include "hooks/nvml.h"
+#include "record/objects.h"
 #include "record/options.h"
 #include "record/pause.h"
 
@@ -184,6 +185,7 @@ static void ask_memory(int device)
 	size_t free_bytes, total_bytes;
 
 	ask_in_use(device);
+	objects_write();
 	get_info = DRIVER_ORIGINAL(cuMemGetInfo_v2);
 	if (get_info && !get_info(&free_bytes, &total_bytes))
 		event_memory(device, free_bytes, total_bytes);
@@ -392,4 +394,5 @@ void sample_forget(void)
 	atomic_store_explicit(&n_captures, 0, memory_order_relaxed);
 	memset(&in_use, 0, sizeof(in_use));
 	atomic_store(&in_use.n_asking, 0);
+	objects_forget();
 }

@@ -17,6 +17,7 @@
 #include "hooks/sample.h"
 #include "record/events.h"
 #include "record/host_memory.h"
+#include "record/objects.h"
 
 /* Whether the name ends in _ptsz or _ptds; known when it is compiled. */
 #define PER_THREAD(name)                                                                           \

@@ -6,12 +6,14 @@
 CUresult CUDAAPI cuModuleLoad(CUmodule *module, const char *fname)
 {
 	FORWARD_MEASURED(cuModuleLoad, module, fname);
+	objects_created(&call, VT_OBJECT_MODULE);
 	return LEAVE_MEASURED(VT_CAUSE_MODULES);
 }
 
 CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image)
 {
 	FORWARD_MEASURED(cuModuleLoadData, module, image);
+	objects_created(&call, VT_OBJECT_MODULE);
 	return LEAVE_MEASURED(VT_CAUSE_MODULES);
 }
 
@@ -19,18 +21,21 @@ CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigne
 	CUjit_option *options_, void **optionValues)
 {
 	FORWARD_MEASURED(cuModuleLoadDataEx, module, image, numOptions, options_, optionValues);
+	objects_created(&call, VT_OBJECT_MODULE);
 	return LEAVE_MEASURED(VT_CAUSE_MODULES);
 }
 
 CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
 {
 	FORWARD_MEASURED(cuModuleLoadFatBinary, module, fatCubin);
+	objects_created(&call, VT_OBJECT_MODULE);
 	return LEAVE_MEASURED(VT_CAUSE_MODULES);
 }
 
 CUresult CUDAAPI cuModuleUnload(CUmodule hmod)
 {
 	FORWARD_MEASURED(cuModuleUnload, hmod);
+	objects_destroyed(&call, VT_OBJECT_MODULE);
 	return LEAVE_MEASURED(VT_CAUSE_MODULES);
 }
 
@@ -47,6 +52,7 @@ CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_o
 {
 	FORWARD_MEASURED(cuLibraryLoadData, library, code, jitOptions, jitOptionsValues,
 		numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions);
+	objects_created(&call, VT_OBJECT_MODULE);
 	return LEAVE_MEASURED(VT_CAUSE_MODULES);
 }
 
@@ -56,12 +62,14 @@ CUresult CUDAAPI cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
 {
 	FORWARD_MEASURED(cuLibraryLoadFromFile, library, fileName, jitOptions, jitOptionsValues,
 		numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions);
+	objects_created(&call, VT_OBJECT_MODULE);
 	return LEAVE_MEASURED(VT_CAUSE_MODULES);
 }
 
 CUresult CUDAAPI cuLibraryUnload(CUlibrary library)
 {
 	FORWARD_MEASURED(cuLibraryUnload, library);
+	objects_destroyed(&call, VT_OBJECT_MODULE);
 	return LEAVE_MEASURED(VT_CAUSE_MODULES);
 }
 

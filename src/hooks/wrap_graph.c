@@ -61,12 +61,19 @@ static void note_graph(const struct call *call, enum vt_graph_action action, CUg
 	event_graph(call, action, ADDRESS(graph), exec, call->device, ADDRESS(stream));
 }
 
+static void note_exec(const struct call *call, CUgraph graph, const CUgraphExec *exec)
+{
+	note_graph(call, VT_GRAPH_INSTANTIATE, graph,
+		call->result || !exec ? 0 : ADDRESS(*exec), NULL);
+	objects_created(call, VT_OBJECT_GRAPH_EXEC);
+}
+
 CUresult CUDAAPI cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
 	CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
 	FORWARD_MEASURED(
 		cuGraphInstantiate, phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
-	note_graph(&call, VT_GRAPH_INSTANTIATE, hGraph, OUT((uintptr_t *)phGraphExec), NULL);
+	note_exec(&call, hGraph, phGraphExec);
 	return LEAVE_MEASURED(VT_CAUSE_GRAPH_EXEC);
 }
 
@@ -75,7 +82,7 @@ CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
 {
 	FORWARD_MEASURED(
 		cuGraphInstantiate_v2, phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
-	note_graph(&call, VT_GRAPH_INSTANTIATE, hGraph, OUT((uintptr_t *)phGraphExec), NULL);
+	note_exec(&call, hGraph, phGraphExec);
 	return LEAVE_MEASURED(VT_CAUSE_GRAPH_EXEC);
 }
 
@@ -83,7 +90,7 @@ CUresult CUDAAPI cuGraphInstantiateWithFlags(
 	CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 {
 	FORWARD_MEASURED(cuGraphInstantiateWithFlags, phGraphExec, hGraph, flags);
-	note_graph(&call, VT_GRAPH_INSTANTIATE, hGraph, OUT((uintptr_t *)phGraphExec), NULL);
+	note_exec(&call, hGraph, phGraphExec);
 	return LEAVE_MEASURED(VT_CAUSE_GRAPH_EXEC);
 }
 
@@ -92,7 +99,7 @@ CUresult CUDAAPI cuGraphInstantiateWithParams(
 	CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
 	FORWARD_MEASURED(cuGraphInstantiateWithParams, phGraphExec, hGraph, instantiateParams);
-	note_graph(&call, VT_GRAPH_INSTANTIATE, hGraph, OUT((uintptr_t *)phGraphExec), NULL);
+	note_exec(&call, hGraph, phGraphExec);
 	return LEAVE_MEASURED(VT_CAUSE_GRAPH_EXEC);
 }
 
@@ -100,7 +107,7 @@ CUresult CUDAAPI cuGraphInstantiateWithParams_ptsz(
 	CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
 	FORWARD_MEASURED(cuGraphInstantiateWithParams_ptsz, phGraphExec, hGraph, instantiateParams);
-	note_graph(&call, VT_GRAPH_INSTANTIATE, hGraph, OUT((uintptr_t *)phGraphExec), NULL);
+	note_exec(&call, hGraph, phGraphExec);
 	return LEAVE_MEASURED(VT_CAUSE_GRAPH_EXEC);
 }
 #endif
@@ -135,6 +142,7 @@ CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
 	FORWARD_MEASURED(cuGraphExecDestroy, hGraphExec);
 	note_graph(&call, VT_GRAPH_EXEC_DESTROY, NULL, ADDRESS(hGraphExec), NULL);
+	objects_destroyed(&call, VT_OBJECT_GRAPH_EXEC);
 	return LEAVE_MEASURED(VT_CAUSE_GRAPH_EXEC);
 }
 

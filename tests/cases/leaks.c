@@ -209,9 +209,22 @@ NOINLINE static void capture_graph(bool destroy)
 	check((int)cudaGraphDestroy(graph), "cudaGraphDestroy");
 }
 
+/* Beside it what comes and goes. */
+static void pass_objects(void)
+{
+	cudaStream_t stream;
+	cudaEvent_t event;
+
+	check((int)cudaStreamCreate(&stream), "cudaStreamCreate");
+	check((int)cudaEventCreate(&event), "cudaEventCreate");
+	check((int)cudaEventDestroy(event), "cudaEventDestroy");
+	check((int)cudaStreamDestroy(stream), "cudaStreamDestroy");
+}
+
 static void graphs_kept(void)
 {
 	while (goes_on()) {
+		pass_objects();
 		for (int i = 0; i < 40; i++)
 			capture_graph(false);
 		compute();

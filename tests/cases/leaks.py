@@ -123,13 +123,20 @@ def untracked():
     assert found["by_cause"]["graph_exec"] >= 0.9 * found["growth_bytes"], found
     assert found["graph_execs"] == {"created": 40 * case.did["steps"], "destroyed": 0}, found
     assert found["made_by"][0]["cause"] == "graph_exec" and "capture_graph" in functions(found["made_by"][0]), found
+    counts = {item["object"]: item for item in found["objects"]}
+    assert [name for name, item in counts.items() if item["grows"]] == ["graph_exec"], counts
+    assert counts["graph_exec"]["growth"] > 20 * case.did["steps"], counts
+    for name in "stream", "event":
+        assert case.did["steps"] - 2 <= counts[name]["destroyed"] <= counts[name]["created"] <= case.did["steps"], counts
     assert not case.leaks, case.leaks
     text = ask("leaks", "graphs_kept.vt")
     assert "nobody allocated grows" in text and "capture_graph" in text, text
+    assert "with it grows the number of graph executables, by " in text and "of events" not in text, text
     case = Case("modules")
     (found,) = case.untracked
     assert found["by_cause"]["modules"] >= 0.9 * found["growth_bytes"], found
     assert found["modules"] == {"loaded": case.did["steps"], "unloaded": 0}, found
+    assert [item["object"] for item in found["objects"] if item["grows"]] == ["module"], found
     assert "compile_kernel" in functions(found["made_by"][0]), found
     Case("graphs").nothing_else()
 

@@ -321,6 +321,12 @@ TEST(green_contexts, "CUSIM_DEVICES", "2")
 	CHECK_EQUAL(cuGreenCtxCreate(&other, description, 0, 0), CUDA_ERROR_INVALID_VALUE);
 	OK(cuGreenCtxCreate(&other, description, 1, CU_GREEN_CTX_DEFAULT_STREAM));
 	CHECK_EQUAL(ledger()->devices[1].page_bytes, 68 * MIB); /* with its primary context */
+#if CUDA_VERSION >= 12050
+	CUstream stream;
+	OK(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+	CHECK_EQUAL(cuGreenCtxStreamCreate(&stream, green, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	OK(cuStreamDestroy_v2(stream));
+#endif
 	OK(cuGreenCtxDestroy(other));
 	CHECK_EQUAL(ledger()->devices[1].page_bytes, 0);
 	CHECK_EQUAL(cuGreenCtxDestroy(other), CUDA_ERROR_INVALID_CONTEXT);

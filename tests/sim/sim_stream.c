@@ -376,6 +376,18 @@ CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int 
 	return SIM_CALL(NEED_CONTEXT, stream_create(ctx, phStream, flags));
 }
 
+#if CUDA_VERSION >= 12050
+/* Of the context that is current: which multiprocessors it uses is nothing that is simulated. */
+CUresult cuGreenCtxStreamCreate(
+	CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
+{
+	(void)priority;
+	return SIM_CALL(NEED_CONTEXT,
+		greenCtx && (flags & CU_STREAM_NON_BLOCKING) ? stream_create(ctx, phStream, flags)
+							     : CUDA_ERROR_INVALID_VALUE);
+}
+#endif
+
 CUresult cuStreamDestroy(CUstream hStream)
 {
 	return SIM_CALL(NEED_CONTEXT, stream_destroy(hStream));

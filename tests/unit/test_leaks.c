@@ -403,6 +403,15 @@ static void say_graph(struct told *told, uint64_t action, uint64_t exec)
 			   .graph = {.action = action, .exec = exec, .stack_id = LEAK}});
 }
 
+static void say_objects(struct told *told, uint64_t object, uint64_t created, uint64_t destroyed)
+{
+	tell(told, (struct vt_record){.kind = VT_REC_objects,
+			   .objects = {.time_ns = told->story.now,
+				   .object = object,
+				   .created = created,
+				   .destroyed = destroyed}});
+}
+
 /* Memory that no allocation explains: by measured causes, and by the counts of what was made. */
 static void test_untracked(void **state)
 {
@@ -419,6 +428,10 @@ static void test_untracked(void **state)
 			say_untracked(&told, VT_CAUSE_GRAPH_EXEC, 2 * MIB);
 			used += 2 * MIB;
 		}
+		say_objects(&told, VT_OBJECT_GRAPH_EXEC, i + 1, i / 10);
+		say_objects(&told, VT_OBJECT_STREAM, i + 32, i);
+		say_objects(&told, VT_OBJECT_STREAM, i, i); /* too late */
+		say_objects(&told, VT_OBJECT_EVENT, i < 40 ? i : 40, 0);
 		request(&told, 100 * MS);
 		say_free(&told, 256 * GIB - used, 256 * GIB);
 	}
@@ -431,6 +444,12 @@ static void test_untracked(void **state)
 		list.items[0].cause_bytes[VT_CAUSE_GRAPH_EXEC], list.items[0].growth_bytes);
 	assert_int_equal(list.items[0].n_execs_made, 400);
 	assert_int_equal(list.items[0].n_execs_destroyed, 40);
+	for (unsigned int object = 0; object < VT_N_OBJECTS; object++)
+		assert_int_equal(list.items[0].counts[object].grows, object == VT_OBJECT_GRAPH_EXEC);
+	assert_in_range(list.items[0].counts[VT_OBJECT_GRAPH_EXEC].n_more, 260, 360);
+	assert_int_equal(list.items[0].counts[VT_OBJECT_STREAM].n_created, 399 + 32);
+	assert_int_equal(list.items[0].counts[VT_OBJECT_STREAM].n_destroyed, 399);
+	assert_int_equal(list.items[0].counts[VT_OBJECT_STREAM].n_more, 0);
 	assert_int_equal(list.items[0].n_makers, 1);
 	assert_int_equal(list.items[0].makers[0].stack_id, LEAK);
 	assert_int_equal(list.items[0].makers[0].n_made, 400);

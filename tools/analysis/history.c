@@ -229,6 +229,22 @@ static void note_graph(struct history *history, const struct vt_rec_graph *given
 	object_of(history, given->stack_id, given->device, VT_CAUSE_GRAPH_EXEC)->n_made++;
 }
 
+static void note_count(
+	struct history *history, const struct vt_rec_objects *given)
+{
+	struct history_count *count;
+
+	if (given->object >= VT_N_OBJECTS)
+		return;
+	count = &history->counts[given->object];
+	if (given->created < count->n_created || given->destroyed < count->n_destroyed)
+		return; /* of another thread, and older */
+	count->n_created = given->created;
+	count->n_destroyed = given->destroyed;
+	curve_note(&count->by_time, &history->time, given->time_ns,
+		less(given->created, given->destroyed), 0);
+}
+
 static void note_failure(struct history *history, const struct vt_record *record)
 {
 	history->failures[history->n_failures++ % HISTORY_MAX_FAILURES] =
@@ -402,6 +418,9 @@ static void note_record(
 	case VT_REC_untracked:
 		note_untracked(history, &record->untracked);
 		break;
+	case VT_REC_objects:
+		note_count(history, &record->objects);
+		break;
 	default:
 		break;
 	}
@@ -441,7 +460,7 @@ void history_observe(
 	if (record->kind < VT_REC_alloc && record->kind != VT_REC_thread)
 		return;
 	note_lane(history, record);
-	if (record->kind < VT_REC_alloc || record->kind > VT_REC_peer_access ||
+	if (record->kind < VT_REC_alloc || record->kind > VT_REC_objects ||
 		model_is_summary(record))
 		return;
 	if (model_is_past(model, record->time_ns)) {
@@ -505,6 +524,8 @@ void history_release(struct history *history)
 		for (size_t cause = 0; cause < VT_N_CAUSES; cause++)
 			curve_release(&history->devices[i].causes[cause]);
 	}
+	for (size_t object_kind = 0; object_kind < VT_N_OBJECTS; object_kind++)
+		curve_release(&history->counts[object_kind].by_time);
 	HASH_ITER(hh, history->objects, object, next_object)
 	{
 		HASH_DEL(history->objects, object);

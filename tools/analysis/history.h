@@ -61,6 +61,12 @@ struct history_object {
 	UT_hash_handle hh;
 };
 
+/* Objects of one sort of the whole process. */
+struct history_count {
+	uint64_t n_created, n_destroyed;
+	struct curve by_time; /* of those that are there: their number, as bytes */
+};
+
 /* An attempt ended in an error. */
 struct history_failure {
 	uint64_t time_ns;
@@ -95,6 +101,7 @@ struct history {
 	struct history_object *objects;
 	uint64_t n_execs_made, n_execs_destroyed;
 	uint64_t n_modules_loaded, n_modules_unloaded; /* by calls that changed free memory */
+	struct history_count counts[VT_N_OBJECTS];
 	struct history_failure failures[HISTORY_MAX_FAILURES]; /* a ring, by time */
 	uint64_t n_failures;
 	struct history_capture captures[HISTORY_MAX_CAPTURES]; /* a ring, of those that failed */

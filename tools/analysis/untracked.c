@@ -38,6 +38,24 @@ static void take_causes(struct untracked_growth *growth, struct history *history
 	growth->cause_bytes[0] = left;
 }
 
+static void take_counts(
+	struct untracked_growth *growth, struct history *history, uint32_t column)
+{
+	for (size_t object = 0; object < VT_N_OBJECTS; object++) {
+		struct history_count *from = &history->counts[object];
+		struct untracked_count *count = &growth->counts[object];
+		struct series series;
+		struct shape shape;
+
+		series_make(&series, &from->by_time, &history->time, history->last_event_ns);
+		shape_judge(&shape, &series, SHAPE_STAY_UNKNOWN);
+		count->n_created = from->n_created;
+		count->n_destroyed = from->n_destroyed;
+		count->n_more = growth_from(history, &from->by_time, column);
+		count->grows = shape.kind == SHAPE_GROWING;
+	}
+}
+
 static bool takes_more(const struct untracked_maker *a, const struct untracked_maker *b)
 {
 	return a->taken_bytes != b->taken_bytes ? a->taken_bytes > b->taken_bytes
@@ -98,6 +116,7 @@ static void judge(
 		.n_modules_unloaded = history->n_modules_unloaded,
 	};
 	take_causes(growth, history, device, column);
+	take_counts(growth, history, column);
 	take_makers(growth, history);
 }
 

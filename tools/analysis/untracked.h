@@ -20,6 +20,13 @@ struct untracked_maker {
 	uint64_t taken_bytes; /* as measured around its calls */
 };
 
+/* Objects of one sort, of the whole process. */
+struct untracked_count {
+	uint64_t n_created, n_destroyed;
+	uint64_t n_more; /* there at the end than when the growth began */
+	bool grows;	 /* as leaks do, and so may be the reason */
+};
+
 struct untracked_growth {
 	int device;
 	uint64_t bytes; /* in all, at the end */
@@ -27,6 +34,7 @@ struct untracked_growth {
 	uint64_t since_ns;
 	uint64_t rate_bytes_per_s;
 	uint64_t cause_bytes[VT_N_CAUSES]; /* of growth_bytes, measured; [0]: the rest */
+	struct untracked_count counts[VT_N_OBJECTS];
 	/* Of the whole process. */
 	uint64_t n_execs_made, n_execs_destroyed;
 	uint64_t n_modules_loaded, n_modules_unloaded;	   /* by calls that changed free memory */

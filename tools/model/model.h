@@ -681,6 +681,7 @@ const char *model_kind_name(uint64_t kind);
 const char *model_direction_name(uint64_t direction);
 const char *model_host_kind_name(uint32_t host_kind);
 const char *model_cause_name(uint64_t cause);
+const char *model_object_name(uint64_t object);
 const char *model_migration_name(uint64_t action);
 const char *model_python_outcome_name(uint64_t outcome);
 

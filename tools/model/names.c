@@ -65,6 +65,18 @@ const char *model_cause_name(uint64_t cause)
 	return cause < VT_N_CAUSES && names[cause] ? names[cause] : "unknown";
 }
 
+const char *model_object_name(uint64_t object)
+{
+	static const char *const names[VT_N_OBJECTS] = {
+		[VT_OBJECT_STREAM] = "stream",
+		[VT_OBJECT_EVENT] = "event",
+		[VT_OBJECT_MODULE] = "module",
+		[VT_OBJECT_GRAPH_EXEC] = "graph_exec",
+	};
+
+	return object < VT_N_OBJECTS ? names[object] : "unknown";
+}
+
 const char *model_migration_name(uint64_t action)
 {
 	static const char *const names[MODEL_N_MIGRATIONS] = {

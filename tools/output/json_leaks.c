@@ -83,6 +83,25 @@ static void put_counts(struct json *json, const char *key, const char *made, uin
 	json_close(json, '}');
 }
 
+static void put_objects(struct json *json, const struct untracked_growth *growth)
+{
+	json_open(json, "objects", '[');
+	for (size_t object = 0; object < VT_N_OBJECTS; object++) {
+		const struct untracked_count *count = &growth->counts[object];
+
+		if (!count->n_created)
+			continue;
+		json_open(json, NULL, '{');
+		json_string(json, "object", model_object_name(object));
+		json_number(json, "created", count->n_created);
+		json_number(json, "destroyed", count->n_destroyed);
+		json_number(json, "growth", count->n_more);
+		json_bool(json, "grows", count->grows);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
 static void put_makers(
 	struct json *json, const struct stack_source *source, const struct untracked_growth *growth)
 {
@@ -123,6 +142,7 @@ void json_untracked(struct json *json, const struct report_trace *trace, size_t 
 			growth->n_execs_destroyed);
 		put_counts(json, "modules", "loaded", growth->n_modules_loaded, "unloaded",
 			growth->n_modules_unloaded);
+		put_objects(json, growth);
 		put_makers(json, &source, growth);
 		json_close(json, '}');
 	}

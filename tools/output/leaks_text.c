@@ -119,6 +119,26 @@ static void put_objects(const struct style *style, const struct untracked_growth
 			format_count(growth->n_modules_unloaded).text);
 }
 
+/* "; with it grows the number of graph executables, by 1,000" */
+static void put_rising(const struct style *style, const struct untracked_growth *growth)
+{
+	static const char *const names[] = {[VT_OBJECT_STREAM] = "streams",
+		[VT_OBJECT_EVENT] = "events",
+		[VT_OBJECT_MODULE] = "modules",
+		[VT_OBJECT_GRAPH_EXEC] = "graph executables"};
+	const char *before = "; with it grows the number of ";
+
+	for (size_t object = 0; object < VT_N_OBJECTS; object++) {
+		const struct untracked_count *count = &growth->counts[object];
+
+		if (!count->grows)
+			continue;
+		fprintf(style->out, "%s%s, by %s", before, names[object],
+			format_count(count->n_more).text);
+		before = ", of ";
+	}
+}
+
 static void put_causes(const struct style *style, const struct untracked_growth *growth)
 {
 	const char *before = " (";
@@ -143,6 +163,7 @@ static void put_untracked(const struct style *style, const struct untracked_grow
 		format_bytes(growth->growth_bytes).text, format_moment(growth->since_ns).text);
 	put_causes(style, growth);
 	put_objects(style, growth);
+	put_rising(style, growth);
 	if (growth->cause_bytes[0] > growth->growth_bytes / 2)
 		fputs("; another process may be the cause", style->out);
 	fputc('\n', style->out);
