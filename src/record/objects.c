@@ -24,7 +24,7 @@ void objects_destroyed(const struct call *call, enum vt_object object)
 /* Of two threads that write at the same time the one with the lower counts may be the later one. */
 static void write_one(enum vt_object object)
 {
-	struct vt_rec_objects record = {.object = object,
+	struct vt_rec_objects record = {.sort = object,
 		.destroyed = atomic_load_explicit(
 			&counts[object].n_destroyed, memory_order_relaxed),
 		.created = atomic_load_explicit(&counts[object].n_created, memory_order_relaxed)};

@@ -407,7 +407,7 @@ static void say_objects(struct told *told, uint64_t object, uint64_t created, ui
 {
 	tell(told, (struct vt_record){.kind = VT_REC_objects,
 			   .objects = {.time_ns = told->story.now,
-				   .object = object,
+				   .sort = object,
 				   .created = created,
 				   .destroyed = destroyed}});
 }

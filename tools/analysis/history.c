@@ -234,9 +234,9 @@ static void note_count(
 {
 	struct history_count *count;
 
-	if (given->object >= VT_N_OBJECTS)
+	if (given->sort >= VT_N_OBJECTS)
 		return;
-	count = &history->counts[given->object];
+	count = &history->counts[given->sort];
 	if (given->created < count->n_created || given->destroyed < count->n_destroyed)
 		return; /* of another thread, and older */
 	count->n_created = given->created;

@@ -61,7 +61,7 @@ class Comparison:
 OF_CALLS = {'alloc', 'free', 'failure', 'copy', 'set', 'reserve', 'unreserve', 'handle_create', 'handle_release', 'map',
             'unmap', 'access', 'handle_retain', 'pool', 'graph_alloc', 'graph_free', 'graph', 'migrate', 'untracked',
             'context', 'capture', 'copy_time', 'peer_access'}
-SAMPLES = {'memory', 'pool_memory', 'graph_memory', 'others'}
+SAMPLES = {'memory', 'pool_memory', 'graph_memory', 'others', 'objects'}
 
 
 def read_manifest(path, options):
@@ -77,14 +77,16 @@ def read_manifest(path, options):
 
 
 def check_sample(comparison, record, call, state):
-    kind, device = record['record'], record['device']
-    if kind == 'memory':
+    kind, device = record['record'], record.get('device')
+    if kind == 'objects':
+        right = all(record[what] == state.objects[record['sort'], what] for what in ('created', 'destroyed'))
+    elif kind == 'memory':
         right = device == 0 and record['free_bytes'] == call.free and record['total_bytes'] == TOTAL_BYTES
     else:
         right = all(record[name] == value for name, value in POOL_STATE.items())
     if kind == 'pool_memory':
         right = right and int(record['pool'], 16) in [CURRENT_POOL] + list(state.pools)
-    comparison.check(right and call.sampled and not call.capturing, '%s: wrong sample %s' % (call.what, record))
+    comparison.check(right and call.sampled and not call.capturing, '%s: wrong sample %s, %s' % (call.what, record, dict(state.objects)))
 
 
 def main():
@@ -102,6 +104,7 @@ def main():
     for call in read_manifest(manifest, options):
         call.capturing = capturing and call.base != 'cuStreamEndCapture'
         wanted = expected.of(call)
+        expected.count(call)
         if wanted is None:
             comparison.check(False, '%s: rows_check.py does not know what it should record' % call.what)
             wanted = []
@@ -122,12 +125,14 @@ def main():
                                  '%s: refused, and free memory was not asked for' % call.what)
         # Calls of the same name follow one another, so a record too many shows at the first of another name.
         while at < len(records) and records[at]['record'] in SAMPLES:
+            if records[at]['record'] == 'objects':
+                check_sample(comparison, records[at], call, expected.state)
             at += 1
         if what == 'capture' and call.base == 'cuStreamBeginCapture':
             capturing = True
     comparison.check(at == len(records), 'records that no call explains, from %s on' % records[at:at + 1])
     if options['sampled'] and not capturing:
-        for kind in ('memory', 'pool_memory', 'graph_memory'):
+        for kind in ('memory', 'pool_memory', 'graph_memory', 'objects'):
             comparison.check(n_samples[kind] > 0, 'free memory is never sampled: no %s record' % kind)
     if not options['sampled']:
         comparison.check(not any(n_samples.values()), 'VRAMTRACE_MEMINFO=0, but there are samples')

@@ -1,4 +1,5 @@
 """Which records a call of the driver must leave: worked out from the meaning of the call, not from the recorder."""
+import collections
 import re
 
 ARRAY_BYTES = 0x123450000  # as rows.h says
@@ -33,6 +34,7 @@ class State:
     def __init__(self):
         self.pools, self.mapped, self.contexts, self.primary = {}, {}, {}, {}
         self.launched = set()
+        self.objects = collections.Counter()  # created and destroyed, by enum vt_object
         self.readback = None  # stream of the last asynchronous copy to the host, if the thread has not waited since
 
 
@@ -496,6 +498,22 @@ class Expected:
     cuModuleLoad = cuModuleLoadData = cuModuleLoadDataEx = cuModuleLoadFatBinary = cuModuleUnload = code
     cuModuleGetFunction = cuLibraryLoadData = cuLibraryLoadFromFile = cuLibraryUnload = cuLibraryGetModule = code
     cuKernelGetFunction = code
+
+    def only_counted(self, c):
+        return []
+
+    cuStreamCreate = cuStreamCreateWithPriority = cuGreenCtxStreamCreate = cuStreamDestroy = only_counted
+    cuEventCreate = cuEventDestroy = only_counted
+
+    def count(self, c):
+        """Objects are counted, whatever else is recorded of the call."""
+        found = re.fullmatch(r'cu(?:GreenCtx)?(Stream|Event|Module|Library|Graph)(?:Exec)?(Create|Load|Instantiate|Destroy|Unload).*',
+                             c.base)
+        if not found or not c.ok or c.base in ('cuGraphDestroy', 'cuGraphCreate'):
+            return
+        sort = {'Stream': 'STREAM', 'Event': 'EVENT', 'Graph': 'GRAPH_EXEC'}.get(found[1], 'MODULE')
+        what = 'destroyed' if found[2] in ('Destroy', 'Unload') else 'created'
+        self.state.objects[self.number('OBJECT_' + sort), what] += 1
 
     def launch(self, c):
         """Only the first launch of a kernel that works is measured."""
