@@ -5,6 +5,7 @@
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "c10sim.h"
 #include "vramtrace/vramtrace.h"
 
 #define KIB	 1024ull
@@ -398,6 +400,83 @@ static void other_stream(void)
 	check((int)cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
+static void *look_up(const char *library, const char *name)
+{
+	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+	void *found = handle ? dlsym(handle, name) : NULL;
+
+	if (!found) {
+		fprintf(stderr, "%s\n", dlerror());
+		exit(1);
+	}
+	return found;
+}
+
+/* B5: a capture fails, and the pool that it had begun is never given back. */
+NOINLINE static void fail_to_capture(uint64_t pool)
+{
+	__typeof__(&c10sim_alloc) alloc = look_up("libc10_cuda.so", "c10sim_alloc");
+	__typeof__(&c10sim_free) give = look_up("libc10_cuda.so", "c10sim_free");
+	__typeof__(&c10sim_set_stream) use = look_up("libc10_cuda.so", "c10sim_set_stream");
+	__typeof__(&c10sim_stream_handle) handle_of =
+		look_up("libc10_cuda.so", "c10sim_stream_handle");
+	__typeof__(&c10sim_pool_begin) begin = look_up("libc10_cuda.so", "c10sim_pool_begin");
+	__typeof__(&c10sim_pool_end) end = look_up("libc10_cuda.so", "c10sim_pool_end");
+	cudaStream_t stream = handle_of(0, 1);
+	cudaGraph_t graph;
+	void *block;
+
+	use(0, 1);
+	begin(0, pool, 1);
+	check((int)cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "capture");
+	block = alloc(24 * MIB, 0);
+	check(!block || cudaStreamSynchronize(stream) == cudaSuccess, "a wait in a capture");
+	check(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "a capture that should fail");
+	end(0, pool);
+	give(block);
+	use(0, 0);
+	n_kept++;
+}
+
+static void failed_captures(void)
+{
+	__typeof__(&c10sim_alloc) alloc = look_up("libc10_cuda.so", "c10sim_alloc");
+	__typeof__(&c10sim_empty_cache) empty = look_up("libc10_cuda.so", "c10sim_empty_cache");
+
+	kept[0] = alloc(MIB, 0); /* the first block of a process is of no capture */
+	while (goes_on()) {
+		if (n_steps % 20 == 10)
+			fail_to_capture(n_steps);
+		compute();
+	}
+	empty();
+}
+
+/* B17: communicators; those of the program's start, or one for each step. */
+static void communicate(bool always)
+{
+	int (*init)(void) = look_up("libnccl.so.2", "ncclCommInitRank");
+
+	while (goes_on()) {
+		if (always || n_steps == 1) {
+			check(init(), "ncclCommInitRank");
+			n_kept++;
+		}
+		for (int i = 0; i < 4; i++)
+			compute();
+	}
+}
+
+static void communicators(void)
+{
+	communicate(false);
+}
+
+static void communicators_kept(void)
+{
+	communicate(true);
+}
+
 /* A model is loaded for most of the time there is, and used a little. */
 static void loading(void)
 {
@@ -431,6 +510,9 @@ int main(int argc, char **argv)
 		{"shared", shared},
 		{"other_stream", other_stream},
 		{"loading", loading},
+		{"failed_captures", failed_captures},
+		{"communicators", communicators},
+		{"communicators_kept", communicators_kept},
 	};
 
 	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(*cases); i++) {

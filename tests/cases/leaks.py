@@ -13,16 +13,24 @@ BUILD = os.environ["BUILD_DIR"]
 VRAMTRACE = f"{BUILD}/vramtrace"
 KIB, MIB = 1 << 10, 1 << 20
 CASES = ("plain marked one_time unload unload_all saturating bursts graphs_kept graphs modules threads few_threads failures "
-         "teardown high_water leak_in_pool shared other_stream loading").split()
+         "teardown high_water leak_in_pool shared other_stream loading failed_captures communicators communicators_kept").split()
 
 if os.environ["MODE"] == "tsan":
     print("nothing but what other cases do is done with threads")
     sys.exit(77)
 
 
+def make_nccl():
+    """A library that goes by its name."""
+    subprocess.run([*os.environ.get("CC", "cc").split(), "-g", "-O1", "-fPIC", "-shared", *os.environ["CUDA_FLAGS"].split(),
+                    f"{os.environ['SOURCE_DIR']}/tests/cases/lib/nccl.c", "-o", "libnccl.so.2", f"{BUILD}/sim/libcudart_static.a",
+                    f"-L{BUILD}/sim", "-lcuda", "-ldl", "-lpthread"], check=True)
+
+
 def run_all():
     """They mostly wait, so many at once."""
-    environ = dict(os.environ, CUSIM_IPC_SELF="1", LD_PRELOAD=f"{BUILD}/libvramtrace.so", VRAMTRACE_QUIET="1")
+    environ = dict(os.environ, CUSIM_IPC_SELF="1", LD_LIBRARY_PATH=f"{os.environ['LD_LIBRARY_PATH']}:{BUILD}/sim/torch/lib:.",
+                   LD_PRELOAD=f"{BUILD}/libvramtrace.so", VRAMTRACE_QUIET="1")
     def run(case):
         done = subprocess.run([f"{BUILD}/cases/leaks", case], text=True, stdout=subprocess.PIPE,
                               env=dict(environ, VRAMTRACE_OUTPUT=f"{case}.vt"))
@@ -169,6 +177,28 @@ def others():
     assert leak["verdict"] is None and leak["rate_bytes_per_s"] is None, leak
 
 
+def failed_captures():
+    case = Case("failed_captures")
+    found = [(leak["level"], leak["verdict"], leak["bytes"], leak["leak"]) for leak in case.leaks if leak["level"] == "idle"]
+    found = [row for row in found if row[1] != "cache"]
+    assert found == [("idle", "retained_by_failure", 24 * MIB * case.did["kept"], True)], found
+    assert "left by failures" in ask("leaks", "failed_captures.vt")
+
+
+def communicators():
+    case = Case("communicators")
+    for function, kind, n_bytes in ("nccl_buffer", "vmm", 4 * 10 * MIB), ("nccl_proxy", "pinned", 9 * MIB):
+        leak = case.of(function)
+        assert (leak["kind"], leak["owner"], leak["verdict"], leak["leak"]) == (kind, "nccl", "one_time", False), leak
+        assert leak["bytes"] == n_bytes, leak
+    case.nothing_else()
+    case = Case("communicators_kept")
+    case.is_leak("nccl_buffer", "growing", 4 * 10 * MIB)
+    leak = case.of("nccl_proxy")
+    assert (leak["verdict"], leak["owner"], leak["bytes"]) == ("growing", "nccl", 9 * MIB * case.did["kept"]), leak
+    case.nothing_else("nccl_buffer", "nccl_proxy")
+
+
 def blocks():
     case = Case("leak_in_pool")
     case.is_leak("remember", "growing", 64 * KIB)
@@ -247,8 +277,8 @@ def as_sanitizer():
 
 def main():
     failed = 0
-    for case in (plain, marked, one_time, unload, saturating, bursts, untracked, threads, failures, others, blocks, suppressions,
-                 limits, differences, as_sanitizer):
+    for case in (plain, marked, one_time, unload, saturating, bursts, untracked, threads, failures, others, blocks,
+                 failed_captures, communicators, suppressions, limits, differences, as_sanitizer):
         try:
             case()
             print(f"ok      {case.__name__}")
@@ -258,6 +288,7 @@ def main():
     sys.exit(failed > 0)
 
 
+make_nccl()
 DID = run_all()
 REPORT = json.loads(ask("leaks", "--json", *(f"{case}.vt" for case in CASES)))
 main()
