@@ -262,6 +262,7 @@ static int make_overview(const struct input *input, struct input_trace *trace,
 		.watch = wants->findings || wants->at_oom ? trace->watch : NULL,
 		.history = wants->leaks ? &trace->watch->history : NULL,
 		.suppressor = wants->leaks && input->suppressions.n_items ? &suppressor : NULL,
+		.leak_owners = wants->leaks ? owners : NULL,
 	};
 
 	if (wants->at_oom) {

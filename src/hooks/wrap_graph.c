@@ -63,8 +63,8 @@ static void note_graph(const struct call *call, enum vt_graph_action action, CUg
 
 static void note_exec(const struct call *call, CUgraph graph, const CUgraphExec *exec)
 {
-	note_graph(call, VT_GRAPH_INSTANTIATE, graph,
-		call->result || !exec ? 0 : ADDRESS(*exec), NULL);
+	note_graph(call, VT_GRAPH_INSTANTIATE, graph, call->result || !exec ? 0 : ADDRESS(*exec),
+		NULL);
 	objects_created(call, VT_OBJECT_GRAPH_EXEC);
 }
 

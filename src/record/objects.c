@@ -10,23 +10,21 @@ static struct {
 void objects_created(const struct call *call, enum vt_object object)
 {
 	if (call->recorded && !call->result)
-		atomic_fetch_add_explicit(
-			&counts[object].n_created, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&counts[object].n_created, 1, memory_order_relaxed);
 }
 
 void objects_destroyed(const struct call *call, enum vt_object object)
 {
 	if (call->recorded && !call->result)
-		atomic_fetch_add_explicit(
-			&counts[object].n_destroyed, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&counts[object].n_destroyed, 1, memory_order_relaxed);
 }
 
 /* Of two threads that write at the same time the one with the lower counts may be the later one. */
 static void write_one(enum vt_object object)
 {
 	struct vt_rec_objects record = {.sort = object,
-		.destroyed = atomic_load_explicit(
-			&counts[object].n_destroyed, memory_order_relaxed),
+		.destroyed =
+			atomic_load_explicit(&counts[object].n_destroyed, memory_order_relaxed),
 		.created = atomic_load_explicit(&counts[object].n_created, memory_order_relaxed)};
 	uint64_t n = record.created + record.destroyed;
 	uint64_t told = atomic_load_explicit(&counts[object].n_told, memory_order_relaxed);

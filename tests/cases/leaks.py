@@ -197,6 +197,34 @@ def communicators():
     leak = case.of("nccl_proxy")
     assert (leak["verdict"], leak["owner"], leak["bytes"]) == ("growing", "nccl", 9 * MIB * case.did["kept"]), leak
     case.nothing_else("nccl_buffer", "nccl_proxy")
+    text = ask("leaks", "communicators_kept.vt")
+    for where in "nccl on GPU 0, in 320 blocks at 1 site", "nccl, host, in 80 blocks at 1 site":
+        assert re.search(rf"iB  {where}: growing .*/min: ", text), text
+    assert re.search(r"iB  nccl on GPU 0, in 4 blocks at 1 site: one-time$", ask("leaks", "communicators.vt"), re.M)
+
+
+def owners():
+    """Each owner's sums are those of its sites, and its verdict that of what grows, or of most of it."""
+    groups = {}
+    for leak in REPORT["leaks"]:
+        if leak["verdict"] != "freed_at_teardown":
+            groups.setdefault((leak["trace"], leak["device"], leak["owner"]), []).append(leak)
+    assert sorted(groups, key=str) == sorted(((o["trace"], o["device"], o["owner"]) for o in REPORT["leak_owners"]), key=str)
+    for owner in REPORT["leak_owners"]:
+        leaks = groups[owner["trace"], owner["device"], owner["owner"]]
+        for key in "bytes", "count":
+            assert owner[key] == sum(leak[key] for leak in leaks), owner
+        growing = [leak for leak in leaks if leak["rate_bytes_per_s"] is not None]
+        for key in "rate_bytes_per_s", "growth_bytes":
+            assert owner[key] == (sum(leak[key] for leak in growing) if growing else None), owner
+        most = {}
+        for leak in growing or leaks:
+            most[leak["verdict"]] = most.get(leak["verdict"], 0) + leak["bytes"]
+        assert owner["verdict"] == (growing[0]["verdict"] if growing else max(most, key=most.get)), (owner, most)
+        assert (owner["sites"], owner["leak"]) == (len(leaks), any(leak["leak"] for leak in leaks)), owner
+    assert {owner["verdict"] for owner in REPORT["leak_owners"]} >= {"growing", "one_time", "per_thread", "cache"}
+    (owner,) = json.loads(ask("leaks", "--json", "--limit", "1", "--device", "0", "communicators_kept.vt"))["leak_owners"]
+    assert owner["owner"] == "nccl" and owner["device"] == 0, owner
 
 
 def blocks():
@@ -278,7 +306,7 @@ def as_sanitizer():
 def main():
     failed = 0
     for case in (plain, marked, one_time, unload, saturating, bursts, untracked, threads, failures, others, blocks,
-                 failed_captures, communicators, suppressions, limits, differences, as_sanitizer):
+                 failed_captures, communicators, owners, suppressions, limits, differences, as_sanitizer):
         try:
             case()
             print(f"ok      {case.__name__}")

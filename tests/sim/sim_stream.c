@@ -382,9 +382,9 @@ CUresult cuGreenCtxStreamCreate(
 	CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
 {
 	(void)priority;
-	return SIM_CALL(NEED_CONTEXT,
-		greenCtx && (flags & CU_STREAM_NON_BLOCKING) ? stream_create(ctx, phStream, flags)
-							     : CUDA_ERROR_INVALID_VALUE);
+	return SIM_CALL(NEED_CONTEXT, greenCtx && (flags & CU_STREAM_NON_BLOCKING)
+					      ? stream_create(ctx, phStream, flags)
+					      : CUDA_ERROR_INVALID_VALUE);
 }
 #endif
 

@@ -445,7 +445,8 @@ static void test_untracked(void **state)
 	assert_int_equal(list.items[0].n_execs_made, 400);
 	assert_int_equal(list.items[0].n_execs_destroyed, 40);
 	for (unsigned int object = 0; object < VT_N_OBJECTS; object++)
-		assert_int_equal(list.items[0].counts[object].grows, object == VT_OBJECT_GRAPH_EXEC);
+		assert_int_equal(
+			list.items[0].counts[object].grows, object == VT_OBJECT_GRAPH_EXEC);
 	assert_in_range(list.items[0].counts[VT_OBJECT_GRAPH_EXEC].n_more, 260, 360);
 	assert_int_equal(list.items[0].counts[VT_OBJECT_STREAM].n_created, 399 + 32);
 	assert_int_equal(list.items[0].counts[VT_OBJECT_STREAM].n_destroyed, 399);

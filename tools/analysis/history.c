@@ -229,8 +229,7 @@ static void note_graph(struct history *history, const struct vt_rec_graph *given
 	object_of(history, given->stack_id, given->device, VT_CAUSE_GRAPH_EXEC)->n_made++;
 }
 
-static void note_count(
-	struct history *history, const struct vt_rec_objects *given)
+static void note_count(struct history *history, const struct vt_rec_objects *given)
 {
 	struct history_count *count;
 

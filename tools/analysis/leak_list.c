@@ -41,6 +41,16 @@ void leak_list_take(struct leak_list *list, const struct site_list *rows)
 	}
 }
 
+static void filter_owners(struct leak_list *list, const struct site_filter *filter)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->n_owners; i++)
+		if (!filter->one_device || list->owners[i].device == filter->device)
+			list->owners[kept++] = list->owners[i];
+	list->n_owners = kept;
+}
+
 void leak_list_filter(struct leak_list *list, const struct site_filter *filter)
 {
 	size_t kept = 0, n_counted = 0;
@@ -60,6 +70,7 @@ void leak_list_filter(struct leak_list *list, const struct site_filter *filter)
 		list->items[kept++] = list->items[i];
 	}
 	list->n_items = kept;
+	filter_owners(list, filter);
 }
 
 static void count_suppressed(
@@ -124,5 +135,6 @@ void leak_list_release(struct leak_list *list)
 {
 	free(list->items);
 	free(list->suppressions);
+	free(list->owners);
 	*list = (struct leak_list){0};
 }

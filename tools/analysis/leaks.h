@@ -12,18 +12,19 @@
 #define VRAMTRACE_ANALYSIS_LEAKS_H
 
 #include "analysis/history.h"
+#include "analysis/owners.h"
 #include "analysis/shape.h"
 #include "analysis/sites.h"
 
-#define LEAK_WORK	  4u
-#define LEAK_PATIENCE_NS  60000000000u
-#define LEAK_MIN_NS	  100000000u /* growth over less is not called so */
+#define LEAK_WORK	 4u
+#define LEAK_PATIENCE_NS 60000000000u
+#define LEAK_MIN_NS	 100000000u /* growth over less is not called so */
 /* Nor over less than this while the process runs: its caches fill up, and it can be asked again. */
 #define LEAK_MIN_RUNNING_NS 20000000000u
-#define LEAK_MIN_MARKS	  16u	     /* from here on growth is judged mark by mark */
-#define LEAK_MIN_THREADS  3u
-#define LEAK_MIN_BURSTS	  3u
-#define LEAK_MOST_PERCENT 75u /* of the bytes: of threads that ended, of attempts that failed */
+#define LEAK_MIN_MARKS	    16u /* from here on growth is judged mark by mark */
+#define LEAK_MIN_THREADS    3u
+#define LEAK_MIN_BURSTS	    3u
+#define LEAK_MOST_PERCENT   75u /* of the bytes: of threads that ended, of attempts that failed */
 
 enum leak_verdict {
 	LEAK_NONE, /* not known */
@@ -35,6 +36,7 @@ enum leak_verdict {
 	LEAK_ONE_TIME,
 	LEAK_CACHE,		/* an allocator keeps it, in no block */
 	LEAK_FREED_AT_TEARDOWN, /* with its context */
+	LEAK_N_VERDICTS
 };
 
 struct leak {
@@ -67,6 +69,22 @@ struct leak_suppression {
 	uint64_t bytes;
 };
 
+/* All that the code of one owner has live on a device, but for what is suppressed. */
+struct leak_owner {
+	int device;
+	const char *name; /* NULL: not known */
+	size_t n_sites;
+	uint64_t bytes;
+	uint64_t count;
+	/* Of the site that grows fastest; without one, that of most bytes. */
+	enum leak_verdict verdict;
+	uint64_t verdict_bytes[LEAK_N_VERDICTS]; /* of bytes */
+	bool grows;
+	bool is_leak;		   /* any of it */
+	uint64_t growth_bytes;	   /* of all sites that grow */
+	uint64_t rate_bytes_per_s; /* likewise */
+};
+
 /* All zero is an empty list; release it with leak_list_release. */
 struct leak_list {
 	struct leak *items; /* that grow, fastest first; others; ended with their context last */
@@ -75,6 +93,8 @@ struct leak_list {
 	uint64_t left_out_bytes;
 	struct leak_suppression *suppressions; /* that matched something */
 	size_t n_suppressions, suppressions_room;
+	struct leak_owner *owners; /* fastest first, then most bytes; a limit leaves out none */
+	size_t n_owners, owners_room;
 };
 
 /* A leak for each row of end, which is what site_list_add_live and _add_teardown made of model. */
@@ -83,6 +103,10 @@ void leak_list_make(struct leak_list *list, const struct model *model, struct hi
 
 /* The same without verdicts, for any moment. */
 void leak_list_take(struct leak_list *list, const struct site_list *rows);
+
+/* Makes the list's owners, once its verdicts and suppressions are final. */
+void leak_list_group(
+	struct leak_list *list, const struct model *model, const struct owner_source *source);
 
 /* Keeps what filter says. */
 void leak_list_filter(struct leak_list *list, const struct site_filter *filter);

@@ -268,6 +268,8 @@ static void take_leaks(struct overview *overview, const struct overview_request 
 	}
 	if (request->suppressor)
 		leak_list_suppress(&overview->leaks, model, request->suppressor);
+	if (request->leak_owners)
+		leak_list_group(&overview->leaks, model, request->leak_owners);
 }
 
 int overview_make(

@@ -74,6 +74,7 @@ struct overview_request {
 					      fragmentation */
 	struct history *history;	   /* of the first pass; NULL: no verdicts about leaks */
 	const struct leak_suppressor *suppressor; /* NULL: nothing is suppressed */
+	const struct owner_source *leak_owners;	  /* NULL: leaks are not grouped by owner */
 };
 
 /* Makes the overview of replay, which must outlive it and stay at rest. Returns 0, with *overview

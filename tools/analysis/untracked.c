@@ -38,8 +38,7 @@ static void take_causes(struct untracked_growth *growth, struct history *history
 	growth->cause_bytes[0] = left;
 }
 
-static void take_counts(
-	struct untracked_growth *growth, struct history *history, uint32_t column)
+static void take_counts(struct untracked_growth *growth, struct history *history, uint32_t column)
 {
 	for (size_t object = 0; object < VT_N_OBJECTS; object++) {
 		struct history_count *from = &history->counts[object];

@@ -59,6 +59,27 @@ void json_leaks(struct json *json, const struct report_trace *trace, size_t inde
 	}
 }
 
+void json_leak_owners(struct json *json, const struct report_trace *trace, size_t index)
+{
+	for (size_t i = 0; i < trace->overview->leaks.n_owners; i++) {
+		const struct leak_owner *owner = &trace->overview->leaks.owners[i];
+
+		json_open(json, NULL, '{');
+		json_number(json, "trace", index);
+		put_device(json, owner->device);
+		json_string(json, "owner", owner->name);
+		json_number(json, "bytes", owner->bytes);
+		json_number(json, "count", owner->count);
+		json_number(json, "sites", owner->n_sites);
+		json_string(json, "verdict", leak_verdict_name(owner->verdict));
+		json_bool(json, "leak", owner->is_leak);
+		json_number_or_null(
+			json, "rate_bytes_per_s", owner->grows, owner->rate_bytes_per_s);
+		json_number_or_null(json, "growth_bytes", owner->grows, owner->growth_bytes);
+		json_close(json, '}');
+	}
+}
+
 void json_suppressions(struct json *json, const struct report_trace *trace, size_t index)
 {
 	const struct leak_list *list = &trace->overview->leaks;

@@ -326,6 +326,7 @@ static void put_report(FILE *out, const struct report_trace *traces, size_t n, u
 		put_each(&json, "peak_sites", traces, n, put_peak_sites);
 	if (parts & REPORT_LEAKS) {
 		put_each(&json, "leaks", traces, n, json_leaks);
+		put_each(&json, "leak_owners", traces, n, json_leak_owners);
 		put_each(&json, "suppressions", traces, n, json_suppressions);
 		put_findings(&json, "untracked_growth", traces, n, json_untracked);
 		put_each(&json, "failed_frees", traces, n, put_failed_frees);

@@ -183,6 +183,42 @@ static void put_makers(const struct style *style, const struct stack_source *sou
 	}
 }
 
+static const char *verdict_words(const struct leak_owner *owner)
+{
+	static const char *const words[LEAK_N_VERDICTS] = {
+		[LEAK_NONE] = "without a verdict",
+		[LEAK_PER_THREAD] = "kept for threads",
+		[LEAK_RETAINED_BY_FAILURE] = "left by failures",
+		[LEAK_BURSTS] = "bursts",
+		[LEAK_SATURATING] = "saturating",
+		[LEAK_ONE_TIME] = "one-time",
+		[LEAK_CACHE] = "cache",
+	};
+
+	return words[owner->verdict];
+}
+
+/* "  1.2 GiB  nccl on GPU 0, 8 blocks at 2 sites: growing 3.4 MiB/min" */
+static void put_owner(const struct style *style, const struct leak_owner *owner)
+{
+	const char *name = owner->name ? owner->name : "(unknown)";
+
+	fprintf(style->out, "%10s  ", format_bytes(owner->bytes).text);
+	format_put_text(style->out, (struct vt_text){name, strlen(name)});
+	fprintf(style->out,
+		"%s%s, in %s %s at %s %s: ", owner->device == MODEL_DEVICE_HOST ? ", " : " on ",
+		report_device_name(owner->device).text, format_count(owner->count).text,
+		line_plural(owner->count, "block", "blocks"), format_count(owner->n_sites).text,
+		line_plural(owner->n_sites, "site", "sites"));
+	if (owner->grows)
+		fprintf(style->out, "growing %s: +%s\n", leaks_rate(owner->rate_bytes_per_s).text,
+			format_bytes(owner->growth_bytes).text);
+	else
+		fprintf(style->out, "%s%s\n",
+			owner->verdict_bytes[owner->verdict] < owner->bytes ? "mostly " : "",
+			verdict_words(owner));
+}
+
 static void begin_warning(void *user, const struct style *style)
 {
 	(void)user;
@@ -208,6 +244,10 @@ void leaks_text(const struct style *style, const struct report_trace *trace)
 	style_put(style, STYLE_HEADING,
 		overview->facts.end == TRACE_END_RUNNING ? "LIVE NOW" : "LIVE AT THE END");
 	fputs("\n\n", style->out);
+	for (size_t i = 0; i < overview->leaks.n_owners; i++)
+		put_owner(style, &overview->leaks.owners[i]);
+	if (overview->leaks.n_owners)
+		fputc('\n', style->out);
 	for (size_t i = 0; i < overview->leaks.n_items; i++) {
 		const struct leak *leak = &overview->leaks.items[i];
 
