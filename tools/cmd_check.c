@@ -65,6 +65,9 @@ static void check_trace(struct line *line, const struct options *options)
 	if (options->max_leak.given && sums.leak_bytes > options->max_leak.value) {
 		begin(line);
 		fprintf(line->out, "%s leaked", format_bytes(sums.leak_bytes).text);
+		if (sums.unknown_bytes)
+			fprintf(line->out, " (%s of it without a verdict: too little was seen)",
+				format_bytes(sums.unknown_bytes).text);
 		end(line, "--max-leak", format_bytes(options->max_leak.value).text, sums.largest);
 	}
 	if (options->max_live.given && sums.live_bytes > options->max_live.value) {

@@ -1,7 +1,8 @@
 /*
- * What holds GPU memory for long, each in less than half a second: leaks CASE. Some of it is a leak
- * and some is not; leaks.py says which. Prints what it did as JSON: how many times, for how long,
- * and how much is left over. The names of functions are what leaks.py looks for in stacks.
+ * What holds GPU memory for long, each in less than half a second: leaks CASE [SEED]. Some of it is
+ * a leak and some is not; leaks.py says which. Prints what it did as JSON: how many times, for how
+ * long, and how much is left over. The names of functions are what leaks.py looks for in stacks.
+ * With SEED the pace and the sizes of what comes and goes vary.
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -28,6 +29,7 @@
 static void *kept[MAX_KEPT];
 static size_t n_kept;
 static unsigned int n_steps;
+static bool varies;
 static uint64_t start_ns;
 
 static void check(int result, const char *what)
@@ -52,7 +54,7 @@ static bool goes_on(void)
 	if (!start_ns)
 		start_ns = now_ns();
 	else
-		usleep(2000);
+		usleep(2000 + (varies ? (useconds_t)(rand() % 4000) : 0));
 	return n_steps++ < N_STEPS;
 }
 
@@ -76,7 +78,7 @@ NOINLINE static void compute(void)
 	void *blocks[6];
 
 	for (size_t i = 0; i < 6; i++)
-		blocks[i] = obtain((i + 1) * 64 * KIB);
+		blocks[i] = obtain((varies ? (size_t)(rand() % 64 + 1) : i + 1) * 64 * KIB);
 	for (size_t i = 6; i--;)
 		let_go(blocks[i]);
 }
@@ -288,7 +290,7 @@ static void threads(void)
 static void few_threads(void)
 {
 	while (goes_on()) {
-		if (n_steps <= 10)
+		if (n_steps <= (varies ? 5 + (unsigned int)rand() % 15 : 10))
 			run_thread();
 		compute();
 	}
@@ -455,7 +457,7 @@ static void failed_captures(void)
 /* B17: communicators; those of the program's start, or one for each step. */
 static void communicate(bool always)
 {
-	int (*init)(void) = look_up("libnccl.so.2", "ncclCommInitRank");
+	int (*init)(void) = look_up("./libnccl.so.2", "ncclCommInitRank");
 
 	while (goes_on()) {
 		if (always || n_steps == 1) {
@@ -515,7 +517,9 @@ int main(int argc, char **argv)
 		{"communicators_kept", communicators_kept},
 	};
 
-	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(*cases); i++) {
+	varies = argc == 3;
+	srand(varies ? (unsigned int)atoi(argv[2]) : 1);
+	for (size_t i = 0; argc >= 2 && i < sizeof(cases) / sizeof(*cases); i++) {
 		if (strcmp(argv[1], cases[i].name) != 0)
 			continue;
 		check((int)cudaFree(NULL), "cudaFree");
@@ -524,6 +528,6 @@ int main(int argc, char **argv)
 			(unsigned long long)(now_ns() - start_ns));
 		return 0;
 	}
-	fprintf(stderr, "leaks CASE\n");
+	fprintf(stderr, "leaks CASE [SEED]\n");
 	return 2;
 }

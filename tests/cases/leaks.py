@@ -29,7 +29,7 @@ def make_nccl():
 
 def run_all():
     """They mostly wait, so many at once."""
-    environ = dict(os.environ, CUSIM_IPC_SELF="1", LD_LIBRARY_PATH=f"{os.environ['LD_LIBRARY_PATH']}:{BUILD}/sim/torch/lib:.",
+    environ = dict(os.environ, CUSIM_IPC_SELF="1", LD_LIBRARY_PATH=f"{os.environ['LD_LIBRARY_PATH']}:{BUILD}/sim/torch/lib",
                    LD_PRELOAD=f"{BUILD}/libvramtrace.so", VRAMTRACE_QUIET="1")
     def run(case):
         done = subprocess.run([f"{BUILD}/cases/leaks", case], text=True, stdout=subprocess.PIPE,
@@ -261,6 +261,8 @@ def limits():
                    "teardown.vt", "high_water.vt", "saturating.vt", "graphs.vt", "other_stream.vt")
     lines = ask("check", "--max-growth", "1M/s", "--no-oom", "graphs_kept.vt", "failures.vt", status=1).splitlines()
     assert "--max-growth" in lines[0] and "refused 10 times" in lines[-1], lines
+    (line,) = ask("check", "--max-leak", "0", "loading.vt", status=1).splitlines()
+    assert re.search(r": (\S+ MiB) leaked \(\1 of it without a verdict: too little was seen\), more than 0 B", line), line
     assert "no limit" in ask("check", "plain.vt", status=2)
     ask("check", "--max-growth", "1M", "plain.vt", status=2)
     ask("check", "--no-oom", "none.vt", status=3)

@@ -20,6 +20,8 @@ void limit_sums_get(struct limit_sums *sums, const struct overview *overview)
 		if (!leak_is_leak(leak))
 			continue;
 		sums->leak_bytes += leak->row.bytes;
+		if (leak->verdict == LEAK_NONE)
+			sums->unknown_bytes += leak->row.bytes;
 		if (!sums->largest || leak->row.bytes > sums->largest->row.bytes)
 			sums->largest = leak;
 	}

@@ -6,6 +6,7 @@
 
 struct limit_sums {
 	uint64_t leak_bytes;	     /* of what is called a leak */
+	uint64_t unknown_bytes;	     /* of that, what has no verdict */
 	uint64_t live_bytes;	     /* of what is live at the end, and not suppressed; without what
 					allocators keep and what is other processes' */
 	uint64_t growth_bytes_per_s; /* of all that grows and is not suppressed */
