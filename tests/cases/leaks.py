@@ -275,9 +275,10 @@ def differences():
     site = found["sites"][0]
     assert (site["growth_bytes"], site["from_bytes"]) == (256 * KIB * did["kept"], 0), site
     assert "init_chunk" in functions(site) and found["owners"][0]["growth_bytes"] == site["growth_bytes"], found
-    middle = json.loads(ask("diff", "--json", "--from", f"{did['ns'] // 2}ns", "--to", "end", "plain.vt"))
+    leak = Case("plain").of("init_chunk")
+    middle = json.loads(ask("diff", "--json", "--from", f"{(leak['first_ns'] + leak['last_ns']) // 2}ns", "--to", "end", "plain.vt"))
     (site,) = [site for site in middle["sites"] if "init_chunk" in functions(site)]
-    assert 0.2 < site["growth_bytes"] / (256 * KIB * did["kept"]) < 0.8, site
+    assert 0 < site["growth_bytes"] < 256 * KIB * did["kept"], site
     # Of two programs the same stack is one row, though neither its number nor its addresses are the same.
     found = json.loads(ask("diff", "--json", "plain.vt", "saturating.vt"))
     rows = [(functions(site)[3:5], site["growth_bytes"]) for site in found["sites"]]
