@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/order.h"
 #include "model/blocks.h"
 #include "model/memory.h"
 
@@ -135,59 +134,12 @@ static size_t column_at(const struct timeline *timeline, uint64_t time_ns)
 	return column < timeline->n_columns ? (size_t)column : timeline->n_columns - 1;
 }
 
-static void add_event(struct timeline_events *events, const struct timeline_event *event)
+static void note_host(struct filler *filler, const struct vt_record *record)
 {
-	if (events->n_items == TIMELINE_MAX_EVENTS) {
-		events->n_left_out++;
-		return;
-	}
-	events->items =
-		memory_grow(events->items, events->n_items, &events->room, sizeof(*events->items));
-	events->items[events->n_items++] = *event;
-}
-
-static void add_phase(struct timeline_events *events, const struct model_open_phase *phase,
-	bool is_open, uint64_t end_ns)
-{
-	struct timeline_event event = {
-		phase->place, phase->thread_id, phase->begin_ns, is_open, end_ns};
-
-	add_event(events, &event);
-}
-
-/* Where the program says it is, and what the host says. */
-static void observe_told(
-	struct filler *filler, const struct model *model, const struct vt_record *record)
-{
-	struct timeline_event mark = {
-		model->phases.last_mark, record->tid, record->time_ns, false, record->time_ns};
-
-	if (record->kind == VT_REC_mark)
-		add_event(&filler->timeline->marks, &mark);
-	if (record->kind == VT_REC_phase && model->phases.ended.phase)
-		add_phase(&filler->timeline->phases, &model->phases.ended, false, record->time_ns);
-	if (record->kind != VT_REC_host_memory)
-		return;
 	filler->host = record->host_memory;
 	/* Of the time before single records begin, some are repeated. */
 	for (size_t k = column_at(filler->timeline, record->time_ns); k < filler->column; k++)
 		filler->timeline->host[k] = filler->host;
-}
-
-static int compare_events(const void *a, const void *b)
-{
-	const struct timeline_event *x = a, *y = b;
-
-	return order_of(x->begin_ns, y->begin_ns);
-}
-
-static void finish_phases(struct timeline *timeline, const struct model *model)
-{
-	for (size_t i = 0; i < model->phases.n_open; i++)
-		add_phase(&timeline->phases, &model->phases.open[i], true, 0);
-	if (timeline->phases.n_items)
-		qsort(timeline->phases.items, timeline->phases.n_items,
-			sizeof(*timeline->phases.items), compare_events);
 }
 
 static uint64_t add_time(uint64_t a, uint64_t b)
@@ -204,7 +156,9 @@ static void observe(void *user, const struct model *model, const struct vt_recor
 	/* What a checkpoint repeats is not all that there was then. */
 	if (!model_is_past(model, record->time_ns))
 		advance(filler, column_at(filler->timeline, record->time_ns));
-	observe_told(filler, model, record);
+	timeline_events_observe(&filler->timeline->marks, &filler->timeline->phases, model, record);
+	if (record->kind == VT_REC_host_memory)
+		note_host(filler, record);
 	for (size_t i = 0; i < filler->timeline->n_devices; i++) {
 		struct timeline_device *drawn = &filler->timeline->devices[i];
 		const struct model_device *device = model_device_find(model, drawn->ordinal);
@@ -328,7 +282,7 @@ int timeline_make(struct timeline *timeline, struct replay *replay, size_t n_col
 		timeline_release(timeline);
 	} else {
 		advance(&filler, n_columns - 1);
-		finish_phases(timeline, replay->model);
+		timeline_events_finish(&timeline->phases, replay->model);
 		note_refused(timeline, also->episodes);
 	}
 	owner_list_release(&filler.owners);
@@ -343,7 +297,7 @@ void timeline_release(struct timeline *timeline)
 		free(timeline->devices[i].columns);
 	free(timeline->devices);
 	free(timeline->host);
-	free(timeline->marks.items);
-	free(timeline->phases.items);
+	timeline_events_release(&timeline->marks);
+	timeline_events_release(&timeline->phases);
 	*timeline = (struct timeline){0};
 }

@@ -5,6 +5,7 @@
 
 #include "analysis/episodes.h"
 #include "analysis/owners.h"
+#include "analysis/places.h"
 #include "model/replay.h"
 
 /* Owners that are told apart, of each device the first ones that held memory. */
@@ -30,25 +31,6 @@ struct timeline_device {
 	struct timeline_column *columns;
 	const char *owners[TIMELINE_N_OWNERS]; /* NULL: of stacks that were not recorded */
 	size_t n_owners;
-};
-
-/* More marks, or phases, of a trace are only counted. */
-#define TIMELINE_MAX_EVENTS 10000u
-
-/* A mark, or a phase. */
-struct timeline_event {
-	struct model_place_name place; /* texts point into the trace */
-	uint64_t thread_id;
-	uint64_t begin_ns;
-	bool is_open;
-	uint64_t end_ns; /* of a phase that is not open */
-};
-
-struct timeline_events {
-	struct timeline_event *items; /* in the order of their begin */
-	size_t n_items;
-	size_t room;
-	uint64_t n_left_out;
 };
 
 /* Release with timeline_release. */
