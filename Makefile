@@ -227,7 +227,28 @@ $(proto_objs): %.o: %.c $(flags_file)
 
 $(call objs,$(src_tools)): | $(proto_h)
 
-cli_objs := $(call objs,$(src_tools) $(src_trace)) $(proto_objs)
+# The parts of the page, as arrays; and what the page says its own script and style must hash to.
+html_parts := $(wildcard tools/output/html/*.js tools/output/html/*.css tools/output/html/*.html)
+html_c     := $(BUILD)/generated/output/html_page.c
+html_obj   := $(html_c:.c=.o)
+html_array  = { echo 'const unsigned char html_$(1)[] = {'; od -An -v -tu1 $(2) | sed 's/  *\([0-9]*\)/\1,/g'; \
+	echo '};'; echo 'const size_t html_$(1)_bytes = sizeof(html_$(1));'; }
+html_hash   = printf 'const char html_%s_hash[] = "%s";\n' $(1) \
+	"$$(sha256sum $(2) | cut -c 1-64 | tr a-f A-F | basenc --base16 -d | base64)"
+html_script = $(@D)/html_script.js
+html_style  = $(filter %.css,$^)
+
+$(html_c): $(html_parts)
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)cat $(sort $(filter %.js,$^)) >$(html_script); \
+		{ echo '$(hash)include "output/html_parts.h"'; $(call html_array,script,$(html_script)); \
+		$(call html_array,style,$(html_style)); $(call html_array,body,$(filter %.html,$^)); \
+		$(call html_hash,script,$(html_script)); $(call html_hash,style,$(html_style)); } >$@
+
+$(html_obj): %.o: %.c $(flags_file)
+	$(call say,CC,$<)$(compile) -Itools $(inc_src)
+
+cli_objs := $(call objs,$(src_tools) $(src_trace)) $(proto_objs) $(html_obj)
 cli_libs := -Wl,--as-needed -ldw -lelf -lzstd -lz -lprotobuf-c -lncursesw -ltinfo -liberty -lm
 
 $(cli): $(cli_objs)
@@ -351,7 +372,7 @@ $(selftest): %: %.o | $(sims)
 	$(call say,LD,$@)$(link_program) -lcudart -lcuda -lcmocka -ldl
 
 # --- Tests -----------------------------------------------------------------------------------------------------------
-$(BUILD)/tests/libunder_test.a: $(call objs,$(src_trace) $(src_elf) $(src_record) $(src_python) $(filter-out tools/main.c,$(src_tools))) $(proto_objs)
+$(BUILD)/tests/libunder_test.a: $(call objs,$(src_trace) $(src_elf) $(src_record) $(src_python) $(filter-out tools/main.c,$(src_tools))) $(proto_objs) $(html_obj)
 	@mkdir -p $(@D)
 	$(call say,AR,$@)rm -f $@; $(AR) rcs $@ $^
 
@@ -361,7 +382,7 @@ $(units): %: %.o $(BUILD)/tests/libunder_test.a
 runner = BUILD_DIR=$(abspath $(BUILD)) MODE=$(MODE) V=$(V) CC='$(CC)' CUDA_FLAGS='$(cuda_includes)' \
 	sh tests/run-cases.sh
 # What takes longest comes first, so that no core is left without work in the end.
-longest := families_ledger.sh python_frames.py rows.sh whatif.py pack.sh ledger.sh torch_ledger.sh fuzz_smoke.sh kill9.py \
+longest := families_ledger.sh html_browser.py python_frames.py rows.sh whatif.py pack.sh ledger.sh torch_ledger.sh fuzz_smoke.sh kill9.py \
 	python_exit.py python_torture.py threads.sh oom_driver.py unwind.sh fork.sh bad_output.sh python_smoke.py
 all_scripts = $(sort $(wildcard $(addprefix $(1)/*.,sh py)))
 scripts = $(filter $(addprefix $(1)/,$(longest)),$(all_scripts)) $(filter-out $(addprefix $(1)/,$(longest)),$(all_scripts))

@@ -11,7 +11,7 @@ export LC_ALL=C DEBIAN_FRONTEND=noninteractive
 packages='gcc g++ libc6-dev libunwind-dev uthash-dev libcmocka-dev libelf-dev libdw-dev libzstd-dev libiberty-dev zlib1g-dev
 	libprotobuf-c-dev protobuf-c-compiler libncurses-dev python3 python3-dev python3-greenlet patchelf'
 [ "${DEPS:-}" != ci ] || packages="$packages clang clang-format clang-tidy cppcheck gcc-aarch64-linux-gnu
-	libc6-dev-arm64-cross qemu-user-static"
+	libc6-dev-arm64-cross qemu-user-static chromium"
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
 	echo "make deps works with Debian's apt, which is not here. Install by hand: a C compiler, and the development"

@@ -58,6 +58,7 @@ enum {
 	OPTION_FROM_TO = 1 << 22,
 	OPTION_FORMAT = 1 << 23,
 	OPTION_ONCE = 1 << 24, /* of top */
+	OPTION_PAGE = 1 << 25, /* -o FILE: the page */
 };
 
 /* Settings of PyTorch's allocator that can be tried together. */
@@ -97,7 +98,7 @@ struct options {
 	bool force;
 	bool pack;
 	bool once;
-	const char *output; /* of OPTION_OUTPUT, _TRACE or _PACKED; NULL: not given */
+	const char *output; /* of OPTION_OUTPUT, _TRACE, _PACKED or _PAGE; NULL: not given */
 	const char *format; /* NULL: not given */
 	struct site_filter filter;
 	bool at_given;
@@ -149,6 +150,7 @@ int cmd_oom(const struct options *options);
 int cmd_transfers(const struct options *options);
 int cmd_whatif(const struct options *options);
 int cmd_timeline(const struct options *options);
+int cmd_html(const struct options *options);
 int cmd_export(const struct options *options);
 int cmd_dump(const struct options *options);
 int cmd_info(const struct options *options);

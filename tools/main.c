@@ -89,6 +89,12 @@ static const struct cmd commands[] = {
 		OPTION_CSV | OPTION_POINTS | OPTION_JSON | OPTION_OUTPUT | OPTION_ASCII, "TRACE",
 		"Memory over time, drawn in the terminal or as CSV.",
 		"vramtrace timeline --csv -o memory.csv train.vt"},
+	{"html", cmd_html, NEED_TRACES,
+		OPTION_PAGE | OPTION_FORCE | OPTION_SUPPRESS | OPTION_STACKS | OPTION_HIDE,
+		"TRACE...",
+		"One page for a browser, with everything inside: memory over time, flame graph, "
+		"address map, leaks, refusals, copies.",
+		"vramtrace html train.vt"},
 	{"export", cmd_export, NEED_TRACES,
 		OPTION_FORMAT | OPTION_AT | OPTION_DEVICE | OPTION_STACKS | OPTION_HIDE |
 			OPTION_OUTPUT,

@@ -19,8 +19,24 @@ static void put_newline(const struct json *json)
 		fputc(' ', json->out);
 }
 
-static void put_escaped(FILE *out, const char *data, size_t bytes)
+/* Characters that HTML, or JavaScript, takes for more than text; those of the latter are U+2028 and
+ * U+2029. */
+static bool is_for_html(const char *data, size_t length)
 {
+	return (length == 1 && strchr("<>&", *data)) ||
+	       (length == 3 && !memcmp(data, "\xe2\x80", 2) &&
+		       ((unsigned char)data[2] & 0xfe) == 0xa8);
+}
+
+static unsigned int code_of(const char *data, size_t length)
+{
+	return length == 1 ? (unsigned char)*data : 0x2000 + ((unsigned char)data[2] & 0x3fu);
+}
+
+static void put_escaped(const struct json *json, const char *data, size_t bytes)
+{
+	FILE *out = json->out;
+
 	fputc('"', out);
 	while (bytes) {
 		size_t length = format_utf8_length(data, bytes);
@@ -32,6 +48,8 @@ static void put_escaped(FILE *out, const char *data, size_t bytes)
 			fprintf(out, "\\%c", c);
 		else if (c < 0x20 || c == 0x7f)
 			fprintf(out, "\\u%04x", c);
+		else if (json->in_html && is_for_html(data, length))
+			fprintf(out, "\\u%04x", code_of(data, length));
 		else
 			fwrite(data, 1, length, out);
 		data += length ? length : 1;
@@ -50,7 +68,7 @@ static void begin(struct json *json, const char *key)
 	json->first = false;
 	if (!key)
 		return;
-	put_escaped(json->out, key, strlen(key));
+	put_escaped(json, key, strlen(key));
 	fputs(": ", json->out);
 }
 
@@ -98,7 +116,7 @@ void json_null(struct json *json, const char *key)
 void json_text(struct json *json, const char *key, struct vt_text value)
 {
 	begin(json, key);
-	put_escaped(json->out, value.data, value.bytes);
+	put_escaped(json, value.data, value.bytes);
 }
 
 void json_bytes(struct json *json, const char *key, struct vt_text value)

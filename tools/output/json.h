@@ -12,8 +12,9 @@
 
 struct json {
 	FILE *out;
-	bool lines; /* everything on one line */
-	bool first; /* nothing in the open bracket yet */
+	bool lines;   /* everything on one line */
+	bool first;   /* nothing in the open bracket yet */
+	bool in_html; /* inside of a script element, which no text may end */
 	unsigned int depth;
 };
 

@@ -297,73 +297,85 @@ static void put_unknown_frees(struct json *json, const struct report_trace *trac
 }
 
 /* together: NULL without it. */
-static void put_report(FILE *out, const struct report_trace *traces, size_t n, unsigned int parts,
-	const struct together *together)
+static void put_report(struct json *json, const struct report_trace *traces, size_t n,
+	unsigned int parts, const struct together *together)
 {
-	struct json json;
-
-	json_init(&json, out, false);
-	json_open(&json, NULL, '{');
-	json_string(&json, "schema", "vramtrace.report");
-	json_number(&json, "version", 1);
-	json_open(&json, "traces", '[');
+	json_open(json, NULL, '{');
+	json_string(json, "schema", "vramtrace.report");
+	json_number(json, "version", 1);
+	json_open(json, "traces", '[');
 	for (size_t i = 0; i < n; i++)
-		put_trace_facts(&json, &traces[i]);
-	json_close(&json, ']');
+		put_trace_facts(json, &traces[i]);
+	json_close(json, ']');
 	if (parts == REPORT_ALL)
-		json_coverage(&json, traces, n);
+		json_coverage(json, traces, n);
 	if (together)
-		json_together(&json, together);
+		json_together(json, together);
 	/* What no hook saw is not nothing. */
 	if (any_active(traces, n)) {
-		json_devices(&json, traces, n);
-		put_host_memory(&json, "host_memory", traces, n);
+		json_devices(json, traces, n);
+		put_host_memory(json, "host_memory", traces, n);
 	} else {
-		json_null(&json, "devices");
-		json_null(&json, "host_memory");
+		json_null(json, "devices");
+		json_null(json, "host_memory");
 	}
 	if (parts & REPORT_PEAKS)
-		put_each(&json, "peak_sites", traces, n, put_peak_sites);
+		put_each(json, "peak_sites", traces, n, put_peak_sites);
 	if (parts & REPORT_LEAKS) {
-		put_each(&json, "leaks", traces, n, json_leaks);
-		put_each(&json, "leak_owners", traces, n, json_leak_owners);
-		put_each(&json, "suppressions", traces, n, json_suppressions);
-		put_findings(&json, "untracked_growth", traces, n, json_untracked);
-		put_each(&json, "failed_frees", traces, n, put_failed_frees);
-		put_unknown_frees(&json, traces, n);
+		put_each(json, "leaks", traces, n, json_leaks);
+		put_each(json, "leak_owners", traces, n, json_leak_owners);
+		put_each(json, "suppressions", traces, n, json_suppressions);
+		put_findings(json, "untracked_growth", traces, n, json_untracked);
+		put_each(json, "failed_frees", traces, n, put_failed_frees);
+		put_unknown_frees(json, traces, n);
 	}
 	if (parts & REPORT_FRAGMENTATION)
-		put_findings(&json, "fragmentation", traces, n, json_fragmentation);
+		put_findings(json, "fragmentation", traces, n, json_fragmentation);
 	if (parts & REPORT_OOM)
-		put_findings(&json, "oom", traces, n, json_ooms);
+		put_findings(json, "oom", traces, n, json_ooms);
 	if (parts == REPORT_ALL) {
-		put_each(&json, "failures", traces, n, put_other_failures);
-		put_each(&json, "idle_contexts", traces, n, json_idle_contexts);
+		put_each(json, "failures", traces, n, put_other_failures);
+		put_each(json, "idle_contexts", traces, n, json_idle_contexts);
 	}
 	if (parts & REPORT_TRANSFERS)
-		json_transfers(&json, traces, n);
+		json_transfers(json, traces, n);
 	if (parts & (REPORT_TRANSFERS | REPORT_PEAKS))
-		json_phases(&json, traces, n);
+		json_phases(json, traces, n);
 	if (parts == REPORT_ALL) {
-		put_each(&json, "migrations", traces, n, put_migrations);
-		json_torch(&json, traces, n);
-		json_allocators(&json, traces, n);
-		json_marks(&json, traces, n);
-		json_host_samples(&json, traces, n);
+		put_each(json, "migrations", traces, n, put_migrations);
+		json_torch(json, traces, n);
+		json_allocators(json, traces, n);
+		json_marks(json, traces, n);
+		json_host_samples(json, traces, n);
 	}
 	/* Known when every stack was looked up. */
-	modules_json(&json, traces, n);
-	json_close(&json, '}');
-	json_end(&json);
+	modules_json(json, traces, n);
+	json_close(json, '}');
+	json_end(json);
 }
 
 void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigned int parts)
 {
-	put_report(out, traces, n, parts, NULL);
+	struct json json;
+
+	json_init(&json, out, false);
+	put_report(&json, traces, n, parts, NULL);
 }
 
 void report_json_together(
 	FILE *out, const struct report_trace *traces, size_t n, const struct together *together)
 {
-	put_report(out, traces, n, REPORT_ALL, together);
+	struct json json;
+
+	json_init(&json, out, false);
+	put_report(&json, traces, n, REPORT_ALL, together);
+}
+
+void report_json_in_html(FILE *out, const struct report_trace *traces, size_t n)
+{
+	struct json json;
+
+	json_init(&json, out, true);
+	json.in_html = true;
+	put_report(&json, traces, n, REPORT_ALL, NULL);
 }

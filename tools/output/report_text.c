@@ -317,6 +317,7 @@ static void put_next(const struct style *style, const struct report_trace *trace
 		{"peak", true},
 		{"transfers", true},
 		{"timeline", true},
+		{"html", true},
 	};
 	const char *before = "\nnext: ";
 
