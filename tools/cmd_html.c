@@ -91,13 +91,16 @@ static void limit_tables(struct overview *overview)
 		fragmentation_filter(&overview->ooms.items[i].levels, &pinners);
 }
 
-static int make(struct drawn *drawn, struct input *input, const struct options *options)
+static int make(struct drawn *drawn, struct together *together, struct input *input,
+	const struct options *options)
 {
 	int status = input_suppress(input, options);
 
 	if (!status)
 		status = input_overview(input,
 			&(struct input_wants){.owners = true, .findings = true, .leaks = true});
+	if (!status)
+		status = input_together(input, together);
 	for (size_t i = 0; i < input->n_traces && !status; i++) {
 		int error = draw(&drawn[i], input, &input->traces[i]);
 
@@ -110,7 +113,8 @@ static int make(struct drawn *drawn, struct input *input, const struct options *
 	return status;
 }
 
-static void put(FILE *out, const struct drawn *drawn, const struct input *input)
+static void put(FILE *out, const struct drawn *drawn, const struct together *together,
+	const struct input *input)
 {
 	struct html_trace *traces = memory_new(input->n_traces, sizeof(*traces));
 
@@ -121,7 +125,7 @@ static void put(FILE *out, const struct drawn *drawn, const struct input *input)
 			.levels = &drawn[i].levels,
 			.scenes = &drawn[i].scenes,
 		};
-	html_put(out, traces, input->n_traces);
+	html_put(out, traces, input->n_traces, together);
 	free(traces);
 }
 
@@ -161,15 +165,15 @@ static bool may_write(const struct options *options)
 	return false;
 }
 
-static int write_page(
-	const struct drawn *drawn, const struct input *input, const struct options *options)
+static int write_page(const struct drawn *drawn, const struct together *together,
+	const struct input *input, const struct options *options)
 {
 	FILE *out = output_open(options);
 	int status;
 
 	if (!out)
 		return STATUS_USAGE;
-	put(out, drawn, input);
+	put(out, drawn, together, input);
 	status = output_close(out, options);
 	if (!status && !options->quiet)
 		input_complain_text(options->output, "written; open it in a browser");
@@ -180,6 +184,7 @@ int cmd_html(const struct options *given)
 {
 	struct options options = *given;
 	char *name = options.output ? NULL : default_name(options.arguments[0]);
+	struct together together = {0};
 	struct drawn *drawn;
 	struct input input;
 	int status;
@@ -192,12 +197,13 @@ int cmd_html(const struct options *given)
 		return status;
 	}
 	drawn = memory_new(input.n_traces, sizeof(*drawn));
-	status = make(drawn, &input, &options);
+	status = make(drawn, &together, &input, &options);
 	if (!status) {
 		input_complain_damage(&input, &options);
-		status = write_page(drawn, &input, &options);
+		status = write_page(drawn, &together, &input, &options);
 	}
 	release(drawn, input.n_traces);
+	together_release(&together);
 	input_close(&input);
 	free(name);
 	return status ? status : input.status;

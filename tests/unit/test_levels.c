@@ -321,7 +321,7 @@ static void print_page(struct loaded *loaded)
 	assert_null(strpbrk(text, "<>&"));
 	free(text);
 	out = open_memstream(&text, &bytes);
-	html_put(out, &trace, 1);
+	html_put(out, &trace, 1, &(struct together){0});
 	for (at = text_of(out, &text); (at = strstr(at, "</script")); at++)
 		n_ends++;
 	assert_int_equal(n_ends, 3);

@@ -3,17 +3,18 @@
 #include "model/memory.h"
 #include "output/html_parts.h"
 
-static void put_report(FILE *out, const struct html_trace *traces, size_t n)
+static void put_report(
+	FILE *out, const struct html_trace *traces, size_t n, const struct together *together)
 {
 	struct report_trace *shown = memory_new(n, sizeof(*shown));
 
 	for (size_t i = 0; i < n; i++)
 		shown[i] = *traces[i].shown;
-	report_json_in_html(out, shown, n);
+	report_json_in_html(out, shown, n, together);
 	free(shown);
 }
 
-void html_put(FILE *out, const struct html_trace *traces, size_t n)
+void html_put(FILE *out, const struct html_trace *traces, size_t n, const struct together *together)
 {
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n", out);
 	fprintf(out,
@@ -29,7 +30,7 @@ void html_put(FILE *out, const struct html_trace *traces, size_t n)
 	fputs("</style>\n</head>\n", out);
 	fwrite(html_body, 1, html_body_bytes, out);
 	fputs("<script type=\"application/json\" id=\"report-data\">\n", out);
-	put_report(out, traces, n);
+	put_report(out, traces, n, together);
 	fputs("</script>\n<script type=\"application/json\" id=\"page-data\">\n", out);
 	html_data_put(out, traces, n);
 	fputs("</script>\n<script>", out);

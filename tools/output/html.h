@@ -15,6 +15,7 @@ struct html_trace {
 };
 
 /* Writes the document. What goes wrong with out is for the caller to see there. */
-void html_put(FILE *out, const struct html_trace *traces, size_t n);
+void html_put(
+	FILE *out, const struct html_trace *traces, size_t n, const struct together *together);
 
 #endif

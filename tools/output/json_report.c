@@ -371,11 +371,12 @@ void report_json_together(
 	put_report(&json, traces, n, REPORT_ALL, together);
 }
 
-void report_json_in_html(FILE *out, const struct report_trace *traces, size_t n)
+void report_json_in_html(
+	FILE *out, const struct report_trace *traces, size_t n, const struct together *together)
 {
 	struct json json;
 
 	json_init(&json, out, true);
 	json.in_html = true;
-	put_report(&json, traces, n, REPORT_ALL, NULL);
+	put_report(&json, traces, n, REPORT_ALL, together);
 }

@@ -32,11 +32,12 @@ enum report_part {
 
 void report_json(FILE *out, const struct report_trace *traces, size_t n, unsigned int parts);
 
-/* All of it on one line, for a script element: no text in it can end that. */
-void report_json_in_html(FILE *out, const struct report_trace *traces, size_t n);
-
 /* The whole schema, with what the traces are together. */
 void report_json_together(
+	FILE *out, const struct report_trace *traces, size_t n, const struct together *together);
+
+/* The same on one line, for a script element: no text in it can end that. */
+void report_json_in_html(
 	FILE *out, const struct report_trace *traces, size_t n, const struct together *together);
 
 /* One trace on one screen. */
