@@ -8,16 +8,15 @@ static const char *kind_text(const struct roster_row *row)
 }
 
 /* What the row is called where there is no room for its stack. */
-static void row_label(const struct stack_source *source, const struct roster *roster,
-	const struct roster_row *row, char *label, size_t size)
+static void row_label(
+	const struct stack_source *source, const struct roster_row *row, char *label, size_t size)
 {
 	char name[100];
 
 	if (row->is_rest) {
 		snprintf(label, size, "other call sites");
 	} else if (row->level == SITE_IDLE) {
-		blocks_name(
-			roster ? source->model : NULL, row->key.allocator_id, name, sizeof(name));
+		blocks_name(source->model, row->key.allocator_id, name, sizeof(name));
 		snprintf(label, size, "kept by %s, in no block", name);
 	} else {
 		stack_label(source, row->key.stack_id, label, size);
@@ -42,7 +41,7 @@ static void put_row(struct html_data *data, size_t index, const struct html_trac
 	const char *owner = row_owner(&source, row);
 	char label[1100], name[100];
 
-	row_label(&source, trace->roster, row, label, sizeof(label));
+	row_label(&source, row, label, sizeof(label));
 	json_open(&data->json, NULL, '[');
 	html_put_number(data, row->device);
 	html_put_number(data, row->is_rest ? -1 : (int64_t)html_stack(data, index, &source, &site));
