@@ -16,12 +16,13 @@
 
 #define MAX_STEPS (OPTIONS_MAX_DEPTH + 1 + NATIVE_OWN_FRAMES)
 
-/* Of the compared stacks, one in so many is also compared with unw_step, which takes a hundred times
- * as long (eight calls of the kernel for each frame): more of those that had to be walked. So many
- * differences are shown. */
-#define STEP_EVERY_WALKED 32u
-#define STEP_EVERY_OTHER  2048u
-#define SAID_DIFFERENCES  5u
+/* Of the compared stacks, one in so many is also compared with unw_step, which takes a hundred
+ * times as long (eight calls of the kernel for each frame): after the first ones hardly any but
+ * those that had to be walked. So many differences are shown. */
+#define STEP_EVERY	 16u
+#define STEP_EVERY_LATER 2048u
+#define N_FIRST		 10000u
+#define SAID_DIFFERENCES 5u
 
 enum { UNWINDER_NONE, UNWINDER_OPENING, UNWINDER_READY, UNWINDER_MISSING };
 
@@ -185,12 +186,12 @@ static void check(const struct unwind_stack *stack, size_t max)
 	uint64_t frames[OPTIONS_MAX_DEPTH + 1];
 	size_t n_frames = ask_libunwind(frames, max), n_same;
 	bool same = n_frames == stack->n_frames && is_equal(frames, stack->frames, n_frames);
-	unsigned int every = stack->how == UNWIND_WALKED ? STEP_EVERY_WALKED : STEP_EVERY_OTHER;
+	bool often = n < N_FIRST || stack->how == UNWIND_WALKED;
 
 	if (stack->how == UNWIND_DELEGATED)
 		atomic_fetch_add_explicit(&checked.n_delegated, 1, memory_order_relaxed);
 	/* unw_step looks everything up again; only where a stack ends it has its own opinion. */
-	if (same && n % every == 0) {
+	if (same && n % (often ? STEP_EVERY : STEP_EVERY_LATER) == 0) {
 		n_frames = ask_step(frames, max);
 		n_same = n_frames < stack->n_frames ? n_frames : stack->n_frames;
 		same = n_same + 2 >= stack->n_frames && n_same + 2 >= n_frames &&
