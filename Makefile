@@ -207,6 +207,12 @@ $(lib): $(lib_objs) $(BUILD)/libvramtrace.map
 	$(call say,LD,$@)$(CC) $(std_flags) $(lib_ldflags) -Wl,--version-script=$(BUILD)/libvramtrace.map \
 		-o $@ $(lib_objs) $(LDFLAGS)
 
+# The same recorder with the times of its captures taken.
+timed := $(if $(filter x86_64,$(ARCH)),$(BUILD)/libvramtrace-timed.so)
+$(BUILD)/libvramtrace-timed.so: $(lib_objs) $(BUILD)/tests/bench/timed/timed.o $(BUILD)/libvramtrace.map
+	$(call say,LD,$@)$(CC) $(std_flags) $(lib_ldflags) -Wl,--version-script=$(BUILD)/libvramtrace.map \
+		-Wl,--wrap=current_stack,--wrap=stackset_intern,--wrap=native_capture -o $@ $(filter %.o,$^) $(LDFLAGS)
+
 # Found by LD_LIBRARY_PATH: ThreadSanitizer opens libraries in the place of the recorder, whose search path then does not count.
 $(BUILD)/sim/libunwind.so.8: $(BUILD)/tests/tsan/libunwind.o
 	@mkdir -p $(@D)
@@ -404,7 +410,7 @@ check-unit: $(units) $(selftest) ## only the unit tests
 check-sim: all $(cases) $(randoms) $(case_rows) $(gpu_cases) ## only the end-to-end cases, on the simulated CUDA
 	$(run)$(runner) sim $(call scripts,tests/cases)
 
-check-gpu: all $(gpus) $(cases) $(benches) ## tests that need a GPU (skipped without one)
+check-gpu: all $(gpus) $(cases) $(benches) $(timed) ## tests that need a GPU (skipped without one)
 	$(run)TEST_TIMEOUT=3600 TEST_JOBS=1 $(runner) gpu $(call scripts,tests/gpu)
 
 # The table first, then what takes one thing apart.

@@ -1,14 +1,11 @@
 #!/usr/bin/env python3
 """
 PyTorch's blocks on a real GPU: sums, peaks, and every segment and block at the end against PyTorch's own statistics and snapshot,
-for models and settings; and what recording costs beside PyTorch's own memory history. Environment as main_job.py, and
-  ROUNDS   how often each way of recording is timed (default 5, 0: not)
-Exit 77 without a GPU or PyTorch.
+for models and settings. Environment as main_job.py. Exit 77 without a GPU or PyTorch.
 """
 import json
 import os
 import pathlib
-import statistics
 import sys
 
 sys.dont_write_bytecode = True
@@ -86,33 +83,8 @@ def check_not_seen():
         job.check(f"{name}: allocations of the driver", linear["allocations"], "> 1000", linear["allocations"] > 1000)
 
 
-def report_cost():
-    """Ratios to read, not checks."""
-    ways = {"bare": ("none", None, {}), "preload, layers driver": ("none", "d", {"VRAMTRACE_LAYERS": "driver"}),
-            "preload, no stacks": ("none", "n", {"VRAMTRACE_STACK": "none"}), "preload": ("none", "p", {}),
-            "PyTorch's history, python": ("python", None, {}), "PyTorch's history, all": ("all", None, {})}
-    times = {name: {"pair_ns": [], "step_ns": []} for name in ways}
-    for round in range(int(os.environ.get("ROUNDS", "5"))):
-        for name, (history, suffix, more) in ways.items():
-            trace = job.OUT / f"cost-{suffix}-{round}.vt" if suffix else None
-            done = job.run([sys.executable, job.WORK / "torch_cost.py", history], trace, **more)
-            if done.returncode:
-                print(f"      {name}: {done.stderr[-500:]}")
-                continue
-            for key, value in json.loads(done.stdout.splitlines()[-1]).items():
-                times[name][key].append(value)
-            if trace:
-                trace.unlink(missing_ok=True)
-    for name, each in times.items():
-        if each["pair_ns"]:
-            pair, step = (statistics.median(each[k]) for k in ("pair_ns", "step_ns"))
-            bare = [statistics.median(times["bare"][k]) for k in ("pair_ns", "step_ns")]
-            print(f"      {name:<28} torch.empty + del {pair / 1e3:7.2f} us, x {pair / bare[0]:5.2f}    training step "
-                  f"{step / 1e6:7.3f} ms, x {step / bare[1]:5.3f}")
-
-
 if __name__ == "__main__":
     if job.run([sys.executable, "-c", "import torch"]).returncode:
         print("no PyTorch here")
         sys.exit(77)
-    sys.exit(job.main((check_models, check_settings, check_not_seen, report_cost)))
+    sys.exit(job.main((check_models, check_settings, check_not_seen)))

@@ -1,12 +1,19 @@
-"""torch_cost.py HISTORY: host time of torch.empty + del, and of a training step, as one JSON line. HISTORY: none, python, all."""
+"""
+torch_cost.py HISTORY: host time of torch.empty + del, and of a training step, as one JSON line. HISTORY: what PyTorch records
+itself: none, python, all; profiler: its profiler, with memory and stacks.
+"""
 import json
+import os
 import statistics
 import sys
 import time
 
 import torch
 
-if sys.argv[1] != "none":
+if sys.argv[1] == "profiler":
+    profiler = torch.profiler.profile(profile_memory=True, with_stack=True)
+    profiler.start()
+elif sys.argv[1] != "none":
     torch.cuda.memory._record_memory_history(stacks=sys.argv[1])
 torch.cuda.init()
 
@@ -41,4 +48,6 @@ def step(steps=200):
     return statistics.median(times[steps // 4:])
 
 
-print(json.dumps({"pair_ns": pair(), "step_ns": step()}))
+print(json.dumps({"pair_ns": pair(), "step_ns": step()}), flush=True)
+if sys.argv[1] == "profiler":
+    os._exit(0)  # what it makes of its events takes minutes
