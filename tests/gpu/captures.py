@@ -24,7 +24,7 @@ TIMED = job.BUILD / "libvramtrace-timed.so"
 
 
 def timed_run(suffix, **more):
-    """Of one training: {known, native, new: (samples, mean, median, 90th, 99th percentile in ns)}."""
+    """Of one training: {known, native, new, written: (samples, mean, median, 90th, 99th percentile in ns)}."""
     out, trace = job.OUT / f"captures-{suffix}.times", job.OUT / f"captures-{suffix}.vt"
     done = job.run([sys.executable, job.WORK / "torch_train.py", job.OUT / "captures.json", os.environ.get("STEPS", "400")],
                    LD_PRELOAD=str(TIMED), TIMED_OUTPUT=str(out), VRAMTRACE_OUTPUT=str(trace), VRAMTRACE_QUIET="1", **more)
@@ -48,13 +48,14 @@ def report_captures():
             found = timed_run(f"{name}-{turn}", **more)
             if found:
                 runs.setdefault(name, []).append(found)
+    titles = {"known": "seen before", "native": "its native frames", "new": "new", "written": "new, until it is written"}
     print(f"      {'one stack until it is a number, ns':<46}{'samples':>9}{'mean':>8}{'median':>8}{'90 %':>8}{'99 %':>8}")
     for name, found in runs.items():
-        for series in ("known", "native", "new") if name == "both" else ("known",):
+        for series in ("known", "native", "new", "written") if name == "both" else ("known",):
             rows = [run[series] for run in found if series in run]
             if rows:
                 values = "".join(f"{statistics.median(column):>8.0f}" for column in list(zip(*rows))[1:])
-                print(f"      {name + ', ' + {'known': 'seen before', 'native': 'its native frames', 'new': 'new, and written'}[series]:<46}"
+                print(f"      {name + ', ' + titles[series]:<46}"
                       f"{sum(row[0] for row in rows):>9.0f}{values}")
     if "both" in runs:
         known, new = ([statistics.median(c) for c in zip(*(run[s] for run in runs["both"]))] for s in ("known", "new"))

@@ -1,8 +1,8 @@
 /*
  * Linked around the recorder's own objects (--wrap), with nothing in them changed: how long it takes to
  * get the stack of a PyTorch block as a number, both kinds of frames, from the call that asks for it
- * to the number; and of that, the native frames. A stack that is new is counted apart, with the
- * writing of it. At the end of the process a line for each goes into the file that TIMED_OUTPUT
+ * to the number; and of that, the native frames. A stack that is new is counted apart, and once more
+ * until it is written, with modules and code objects that are new. At the end of the process a line for each goes into the file that TIMED_OUTPUT
  * names: name, samples, and mean, median, 90th and 99th percentile in nanoseconds. The first quarter
  * of the samples is warming up and left out, except of new stacks; the cost of timing is taken off.
  */
@@ -26,11 +26,12 @@ static struct series {
 	const char *name;
 	_Atomic uint32_t n;
 	uint32_t ticks[MAX_SAMPLES];
-} known = {.name = "known"}, unknown = {.name = "new"}, native = {.name = "native"};
+} known = {.name = "known"}, unknown = {.name = "new"}, written = {.name = "written"}, native = {.name = "native"};
 
 static uint64_t start_ticks;
 static struct timespec start;
-static __thread bool is_new, is_block;
+static __thread uint64_t block_ticks; /* when the capture for a block began, 0: none is */
+static __thread bool is_new;
 
 uint64_t __real_current_stack(struct vt_lane *lane, uint64_t time_ns);
 uint64_t __real_stackset_intern(const struct stackset_key *key, bool *is_new);
@@ -55,14 +56,13 @@ static void add(struct series *series, uint64_t n_ticks)
 
 uint64_t __wrap_current_stack(struct vt_lane *lane, uint64_t time_ns)
 {
-	uint64_t begin, id;
+	uint64_t id;
 
 	is_new = false;
-	is_block = true;
-	begin = ticks();
+	block_ticks = ticks();
 	id = __real_current_stack(lane, time_ns);
-	add(is_new ? &unknown : &known, ticks() - begin);
-	is_block = false;
+	add(is_new ? &written : &known, ticks() - block_ticks);
+	block_ticks = 0;
 	return id;
 }
 
@@ -71,6 +71,8 @@ uint64_t __wrap_stackset_intern(const struct stackset_key *key, bool *new)
 	uint64_t id = __real_stackset_intern(key, new);
 
 	is_new = *new;
+	if (is_new && block_ticks)
+		add(&unknown, ticks() - block_ticks);
 	return id;
 }
 
@@ -79,7 +81,7 @@ void __wrap_native_capture(struct native *stack, size_t max)
 	uint64_t begin = ticks();
 
 	__real_native_capture(stack, max);
-	if (is_block)
+	if (block_ticks)
 		add(&native, ticks() - begin);
 }
 
@@ -111,7 +113,7 @@ static uint32_t empty_ticks(void)
 static void write_series(FILE *file, struct series *series, double ns_per_tick)
 {
 	uint32_t n = series->n < MAX_SAMPLES ? series->n : MAX_SAMPLES;
-	uint32_t skip = series == &unknown ? 0 : n / 4, left = n - skip, empty = empty_ticks();
+	uint32_t skip = series == &unknown || series == &written ? 0 : n / 4, left = n - skip, empty = empty_ticks();
 	uint32_t *sorted = series->ticks + skip;
 	double sum = 0;
 
@@ -141,5 +143,6 @@ __attribute__((destructor)) static void end(void)
 	write_series(file, &known, ns_per_tick);
 	write_series(file, &native, ns_per_tick);
 	write_series(file, &unknown, ns_per_tick);
+	write_series(file, &written, ns_per_tick);
 	fclose(file);
 }
