@@ -17,9 +17,10 @@ static void widen(struct curve_axis *axis)
 	}
 	axis->last /= 2;
 	axis->shift++;
+	axis->near_width = 0;
 }
 
-uint32_t curve_axis_column(struct curve_axis *axis, uint64_t x)
+uint32_t curve_axis_find(struct curve_axis *axis, uint64_t x)
 {
 	uint64_t units = x > axis->start ? (x - axis->start) / axis->unit : 0;
 	uint32_t column;
@@ -29,6 +30,9 @@ uint32_t curve_axis_column(struct curve_axis *axis, uint64_t x)
 	column = (uint32_t)(units >> axis->shift);
 	if (column > axis->last)
 		axis->last = column;
+	axis->near_column = column;
+	axis->near_width = axis->unit << axis->shift;
+	axis->near_start = axis->start + column * axis->near_width;
 	return column;
 }
 
@@ -51,13 +55,12 @@ static void join(struct curve_point *point, const struct curve_point *next)
 	point->n_survivors += next->n_survivors;
 }
 
-/* Brings the points to the axis's columns. */
-static void fold(struct curve *curve, const struct curve_axis *axis)
+static void fold_points(struct curve *curve, const struct curve_axis *axis)
 {
 	unsigned int by = axis->shift - curve->shift;
 	size_t n = 0;
 
-	for (size_t i = 0; i < curve->n_points && by; i++) {
+	for (size_t i = 0; i < curve->n_points; i++) {
 		struct curve_point point = curve->points[i];
 
 		point.column = by < 32 ? point.column >> by : 0;
@@ -66,9 +69,15 @@ static void fold(struct curve *curve, const struct curve_axis *axis)
 		else
 			curve->points[n++] = point;
 	}
-	if (by)
-		curve->n_points = n;
+	curve->n_points = n;
 	curve->shift = axis->shift;
+}
+
+/* Brings the points to the axis's columns. */
+static inline void fold(struct curve *curve, const struct curve_axis *axis)
+{
+	if (curve->shift != axis->shift)
+		fold_points(curve, axis);
 }
 
 void curve_note(
@@ -106,6 +115,9 @@ void curve_note_death(struct curve *curve, struct curve_axis *axis, uint64_t x)
 
 	fold(curve, axis);
 	high = curve->n_points;
+	/* Most that end had not come long before. */
+	if (high && curve->points[high - 1].column <= column)
+		low = high - 1;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 

@@ -19,6 +19,10 @@ struct curve_axis {
 	uint64_t unit;
 	unsigned int shift; /* a column is unit << shift wide */
 	uint32_t last;	    /* the last column that was used */
+	/* The column that was asked for last, and where it is: mostly it is asked for again. */
+	uint32_t near_column;
+	uint64_t near_start;
+	uint64_t near_width; /* 0: not known */
 	/* What happened in each column, of all curves together. */
 	bool active[CURVE_N_COLUMNS];
 	uint64_t n_ends[CURVE_N_COLUMNS]; /* allocations that ended */
@@ -41,9 +45,17 @@ struct curve {
 	unsigned int shift; /* the axis's when it was last changed */
 };
 
+/* curve_axis_column where the column is not the one that was asked for last. */
+uint32_t curve_axis_find(struct curve_axis *axis, uint64_t x);
+
 /* The column that x lies in; the axis is made to reach there. x before the start is in the first
  * one. */
-uint32_t curve_axis_column(struct curve_axis *axis, uint64_t x);
+static inline uint32_t curve_axis_column(struct curve_axis *axis, uint64_t x)
+{
+	if (x - axis->near_start < axis->near_width)
+		return axis->near_column;
+	return curve_axis_find(axis, x);
+}
 
 /* Notes that something was going on at x, and that n allocations ended. */
 void curve_axis_note(struct curve_axis *axis, uint64_t x, uint64_t n_ends);
