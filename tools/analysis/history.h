@@ -13,15 +13,14 @@
 /* Failures and ended threads beyond this many: only the last ones are kept. */
 #define HISTORY_MAX_FAILURES 1024u
 
+/* What each event of a site changes comes first. */
 struct history_site {
 	struct curve by_time;
-	struct curve by_mark;
 	uint64_t n_births, n_deaths; /* not with a context */
 	uint64_t lifetime_sum_ns;    /* of those that ended */
 	uint64_t longest_lifetime_ns;
 	/* Deaths between two births are a run; one of many in a short time is a burst, if what died
 	 * had come one after the other while other memory came and went. */
-	uint64_t n_bursts, burst_deaths;
 	uint64_t run_deaths, run_first_ns, run_last_ns;
 	uint64_t run_before_ns;			  /* end of the run before; 0: there was none */
 	uint64_t births_first_ns, births_last_ns; /* of those since the last run */
@@ -30,6 +29,8 @@ struct history_site {
 	uint64_t ended_ns; /* when a context took the rest along; 0: it did not, or more came since
 			    */
 	uint64_t ended_address; /* of one that it took along */
+	struct curve by_mark;
+	uint64_t n_bursts, burst_deaths;
 };
 
 /* What an allocator keeps of one holding, beside blocks. */

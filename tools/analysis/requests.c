@@ -30,28 +30,32 @@ static uint64_t coarse(uint64_t bytes)
 	return bytes > UINT64_MAX - step ? bytes : (bytes + step - 1) / step * step;
 }
 
-static void count_size(
-	struct requests *requests, enum request_level level, int device, uint64_t bytes)
+/* The size of that many bytes, made when new. */
+static struct request_size *size_of(struct requests *requests, const struct request_size_key *key)
 {
-	struct request_size_key key;
-	struct request_size **near, *size;
-	unsigned int hash;
+	unsigned int hash = hash_of(key, sizeof(*key));
+	struct request_size **near = &HASH_NEAR(requests->near_sizes, hash), *size = *near;
 
-	if (HASH_COUNT(requests->sizes) >= MAX_SIZES)
-		bytes = coarse(bytes);
-	key = (struct request_size_key){bytes, device, level};
-	hash = hash_of(&key, sizeof(key));
-	near = &HASH_NEAR(requests->near_sizes, hash);
-	size = *near;
-	if (!size || memcmp(&size->key, &key, sizeof(key)))
-		HASH_FIND_BYHASHVALUE(hh, requests->sizes, &key, sizeof(key), hash, size);
+	if (size && !memcmp(&size->key, key, sizeof(*key)))
+		return size;
+	HASH_FIND_BYHASHVALUE(hh, requests->sizes, key, sizeof(*key), hash, size);
 	if (!size) {
 		size = memory_new(1, sizeof(*size));
-		size->key = key;
+		size->key = *key;
 		HASH_ADD_BYHASHVALUE(hh, requests->sizes, key, sizeof(size->key), hash, size);
 	}
 	*near = size;
-	size->count++;
+	return size;
+}
+
+static void count_size(struct requests *requests, struct request_site *site, uint64_t bytes)
+{
+	if (HASH_COUNT(requests->sizes) >= MAX_SIZES)
+		bytes = coarse(bytes);
+	if (!site->size || site->size->key.bytes != bytes)
+		site->size = size_of(requests, &(struct request_size_key){bytes, site->key.device,
+						       site->key.level});
+	site->size->count++;
 }
 
 static void count_site(struct request_site *site, uint64_t bytes)
@@ -74,22 +78,34 @@ static void count_site(struct request_site *site, uint64_t bytes)
 		site->n_leaps++;
 }
 
-static void note(struct requests *requests, enum request_level level, int device, uint64_t stack_id,
-	uint64_t bytes)
+static struct request_site *site_of(struct requests *requests, const struct request_site_key *key)
 {
-	struct request_site_key key = {stack_id, device, level};
-	unsigned int hash = hash_of(&key, sizeof(key));
-	struct request_site **near = &HASH_NEAR(requests->near_sites, hash), *site = *near;
+	struct request_site **near = &HASH_NEAR_STACK(requests->near_sites, key->stack_id,
+				    key->level + 8u * (uint32_t)key->device),
+			    *site = *near;
+	unsigned int hash;
 
-	count_size(requests, level, device, bytes);
-	if (!site || memcmp(&site->key, &key, sizeof(key)))
-		HASH_FIND_BYHASHVALUE(hh, requests->sites, &key, sizeof(key), hash, site);
+	if (site && site->key.stack_id == key->stack_id && site->key.device == key->device &&
+		site->key.level == key->level)
+		return site;
+	hash = hash_of(key, sizeof(*key));
+	HASH_FIND_BYHASHVALUE(hh, requests->sites, key, sizeof(*key), hash, site);
 	if (!site) {
 		site = memory_new(1, sizeof(*site));
-		site->key = key;
+		site->key = *key;
 		HASH_ADD_BYHASHVALUE(hh, requests->sites, key, sizeof(site->key), hash, site);
 	}
 	*near = site;
+	return site;
+}
+
+static void note(struct requests *requests, enum request_level level, int device, uint64_t stack_id,
+	uint64_t bytes)
+{
+	struct request_site *site =
+		site_of(requests, &(struct request_site_key){stack_id, device, level});
+
+	count_size(requests, site, bytes);
 	count_site(site, bytes);
 }
 

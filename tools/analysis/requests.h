@@ -37,10 +37,11 @@ struct request_site_key {
 /* Requests of one stack. */
 struct request_site {
 	struct request_site_key key;
+	struct request_size *size; /* of the last one */
 	uint64_t n_requests;
-	uint64_t first_bytes;
 	uint64_t largest_bytes;
 	uint64_t n_at_top; /* at least as large as any before */
+	uint64_t first_bytes;
 	uint64_t n_steps;  /* larger than any before, by a little */
 	uint64_t n_leaps;  /* by more than that */
 	UT_hash_handle hh;

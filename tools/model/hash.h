@@ -34,6 +34,10 @@ static inline __attribute__((always_inline)) unsigned int hash_of(const void *ke
 #define HASH_N_NEAR	       4096u /* of an array of pointers to items */
 #define HASH_NEAR(items, hash) ((items)[(hash) % HASH_N_NEAR])
 
+/* The same for what is of one call stack, without a hash: stacks are numbered one after the other,
+ * so that those in use share cache lines. also: what else the key has, in small numbers. */
+#define HASH_NEAR_STACK(items, stack_id, also) ((items)[((stack_id) + 64u * (also)) % HASH_N_NEAR])
+
 #define HASH_FUNCTION(key, bytes, hash) ((hash) = hash_of(key, bytes))
 #define uthash_fatal(message)		memory_exhausted()
 #include <uthash.h>

@@ -141,13 +141,22 @@ const struct model_device *model_device_find(const struct model *model, int ordi
 	return device_find(model, ordinal);
 }
 
+static inline bool is_site(const struct model_site *site, const struct model_site_key *key)
+{
+	return site->key.stack_id == key->stack_id && site->key.device == key->device &&
+	       site->key.kind == key->kind && site->key.allocator_id == key->allocator_id;
+}
+
 static struct model_site *site_of(struct model *model, struct model_site_key key)
 {
-	unsigned int hash = hash_of(&key, sizeof(key));
-	struct model_site **near = &HASH_NEAR(model->near_sites, hash), *site = *near;
+	struct model_site **near = &HASH_NEAR_STACK(model->near_sites, key.stack_id,
+				  key.allocator_id + key.kind + 8u * (uint32_t)key.device),
+			  *site = *near;
+	unsigned int hash;
 
-	if (site && !memcmp(&site->key, &key, sizeof(key)))
+	if (site && is_site(site, &key))
 		return site;
+	hash = hash_of(&key, sizeof(key));
 	HASH_FIND_BYHASHVALUE(hh, model->sites, &key, sizeof(key), hash, site);
 	if (!site) {
 		site = memory_new(1, sizeof(*site));
