@@ -55,11 +55,19 @@ static void join(struct curve_point *point, const struct curve_point *next)
 	point->n_survivors += next->n_survivors;
 }
 
+/* All points are in the array. */
+static void settle(struct curve *curve)
+{
+	if (curve->n_points)
+		curve->points[curve->n_points - 1] = curve->last;
+}
+
 static void fold_points(struct curve *curve, const struct curve_axis *axis)
 {
 	unsigned int by = axis->shift - curve->shift;
 	size_t n = 0;
 
+	settle(curve);
 	for (size_t i = 0; i < curve->n_points; i++) {
 		struct curve_point point = curve->points[i];
 
@@ -69,6 +77,8 @@ static void fold_points(struct curve *curve, const struct curve_axis *axis)
 		else
 			curve->points[n++] = point;
 	}
+	if (n)
+		curve->last = curve->points[n - 1];
 	curve->n_points = n;
 	curve->shift = axis->shift;
 }
@@ -84,18 +94,17 @@ void curve_note(
 	struct curve *curve, struct curve_axis *axis, uint64_t x, uint64_t bytes, uint64_t n_live)
 {
 	uint32_t column = curve_axis_column(axis, x);
-	struct curve_point *last;
+	struct curve_point *last = &curve->last;
 
 	fold(curve, axis);
-	last = curve->n_points ? &curve->points[curve->n_points - 1] : NULL;
-	if (!last || last->column < column) {
-		uint64_t before = last ? last->end_bytes : 0;
-
+	if (!curve->n_points || last->column < column) {
+		settle(curve);
 		curve->points = memory_grow(
 			curve->points, curve->n_points, &curve->room, sizeof(*curve->points));
-		last = &curve->points[curve->n_points++];
-		*last = (struct curve_point){
-			.column = column, .least_bytes = before, .most_bytes = before};
+		curve->n_points++;
+		*last = (struct curve_point){.column = column,
+			.least_bytes = last->end_bytes,
+			.most_bytes = last->end_bytes};
 	}
 	join(last, &(struct curve_point){.least_bytes = bytes,
 			   .most_bytes = bytes,
@@ -105,19 +114,18 @@ void curve_note(
 
 void curve_note_birth(struct curve *curve)
 {
-	curve->points[curve->n_points - 1].n_survivors++;
+	curve->last.n_survivors++;
 }
 
-void curve_note_death(struct curve *curve, struct curve_axis *axis, uint64_t x)
+/* The point of the column, or NULL. */
+static struct curve_point *point_of(struct curve *curve, uint32_t column)
 {
-	uint32_t column = curve_axis_column(axis, x);
-	size_t low = 0, high;
+	size_t low = 0, high = curve->n_points;
 
-	fold(curve, axis);
-	high = curve->n_points;
 	/* Most that end had not come long before. */
-	if (high && curve->points[high - 1].column <= column)
-		low = high - 1;
+	if (!high || curve->last.column <= column)
+		return high && curve->last.column == column ? &curve->last : NULL;
+	high--;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -126,9 +134,20 @@ void curve_note_death(struct curve *curve, struct curve_axis *axis, uint64_t x)
 		else
 			high = middle;
 	}
-	if (low < curve->n_points && curve->points[low].column == column &&
-		curve->points[low].n_survivors)
-		curve->points[low].n_survivors--;
+	return low + 1 < curve->n_points && curve->points[low].column == column
+		       ? &curve->points[low]
+		       : NULL;
+}
+
+void curve_note_death(struct curve *curve, struct curve_axis *axis, uint64_t x)
+{
+	uint32_t column = curve_axis_column(axis, x);
+	struct curve_point *point;
+
+	fold(curve, axis);
+	point = point_of(curve, column);
+	if (point && point->n_survivors)
+		point->n_survivors--;
 }
 
 void curve_release(struct curve *curve)
@@ -143,6 +162,7 @@ void series_make(struct series *series, struct curve *curve, struct curve_axis *
 	size_t at = 0;
 
 	fold(curve, axis);
+	settle(curve);
 	series->n = 0;
 	for (uint32_t column = curve->n_points ? curve->points[0].column : last + 1; column <= last;
 		column++) {

@@ -39,10 +39,13 @@ struct curve_point {
 
 /* All zero is a curve that has always been 0; release it with curve_release. */
 struct curve {
-	struct curve_point *points; /* by column */
-	size_t n_points;
-	size_t room;
+	/* The last point, if there is one: it changes all the time, and lies where the rest does.
+	 */
+	struct curve_point last;
 	unsigned int shift; /* the axis's when it was last changed */
+	size_t n_points;    /* with the last one */
+	size_t room;
+	struct curve_point *points; /* by column; of the last one only the place */
 };
 
 /* curve_axis_column where the column is not the one that was asked for last. */

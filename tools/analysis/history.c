@@ -136,7 +136,9 @@ static void note_idle(
 			history->idle = memory_grow(history->idle, history->n_idle,
 				&history->idle_room, sizeof(*history->idle));
 			idle = &history->idle[history->n_idle++];
-			*idle = (struct history_idle){allocator_id, device, holding->kind, {0}};
+			*idle = (struct history_idle){.allocator_id = allocator_id,
+				.device = device,
+				.kind = holding->kind};
 		}
 		curve_note(&idle->by_time, &history->time, time_ns,
 			less(holding->segment_bytes, holding->live_bytes), holding->n_segments);

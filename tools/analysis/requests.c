@@ -53,8 +53,8 @@ static void count_size(struct requests *requests, struct request_site *site, uin
 	if (HASH_COUNT(requests->sizes) >= MAX_SIZES)
 		bytes = coarse(bytes);
 	if (!site->size || site->size->key.bytes != bytes)
-		site->size = size_of(requests, &(struct request_size_key){bytes, site->key.device,
-						       site->key.level});
+		site->size = size_of(requests,
+			&(struct request_size_key){bytes, site->key.device, site->key.level});
 	site->size->count++;
 }
 

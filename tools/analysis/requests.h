@@ -42,8 +42,8 @@ struct request_site {
 	uint64_t largest_bytes;
 	uint64_t n_at_top; /* at least as large as any before */
 	uint64_t first_bytes;
-	uint64_t n_steps;  /* larger than any before, by a little */
-	uint64_t n_leaps;  /* by more than that */
+	uint64_t n_steps; /* larger than any before, by a little */
+	uint64_t n_leaps; /* by more than that */
 	UT_hash_handle hh;
 };
 
