@@ -8,7 +8,7 @@ processor, so that other programs on the machine matter little; those of the com
   CALLS       of one run, default 200000
   MOST_LIVE   the largest live set, default 100000 (10000000 takes 3 GB and some minutes)
   MOST_EVENTS of the traces for the command, default 10000000 (100000000 takes 1 GB of disk)
-  SAVE        1: write results.md and curves.svg beside this file
+  SAVE        1: write curves.svg, and the table into results.md, both beside this file; what stands around the table stays
 """
 import glob
 import os
@@ -89,16 +89,19 @@ def hot(what, threads=1, live=0, calls=CALLS):
 
 
 def calls_table():
-    say(f"## One call, {FRAMES} native frames, {STACKS} stacks in turn")
+    say(f"### One call, {FRAMES} native frames, {STACKS} stacks in turn")
     say()
     head("call", "bare ns", "recorded, no stacks", "recorded, stacks", "ratio", "added ns", "added with libunwind", "by")
     backtrace = measure(["bare"], *hot("backtrace", calls=CALLS // 20))[0]["bare"]
     threads = [1, 8, 64]
     rows = [(f"{what}, {n} thread{'s'[:n > 1]}", *hot(what, n, calls=max(CALLS, 5000 * n))) for what in ("set", "copy", "pair", "async") for n in threads]
     rows.append(("PyTorch block, pair", "block_path", CALLS, FRAMES, STACKS))
+    by_threads = []
     for title, *command in rows:
         ns, _ = measure(["bare", "none", "native", "libunwind"], *command)
         added, peer = ns["native"] - ns["bare"], ns["libunwind"] - ns["bare"]
+        if title.startswith("pair"):
+            by_threads.append((int(title.split()[1]), added))
         row(title, f"{ns['bare']:.0f}", f"{ns['none']:.0f}", f"{ns['native']:.0f}", f"{ns['native'] / ns['bare']:.2f}",
             f"{added:.0f}", f"{peer:.0f}", f"{peer / added:.1f}")
     ns, _ = measure(["bare", "native", "timed"], *hot("copy"))
@@ -106,6 +109,7 @@ def calls_table():
     say(f"glibc's `backtrace` of such a stack alone: {backtrace:.0f} ns. Copies timed on the device: {ns['timed']:.0f} ns a copy,"
         f" {ns['native']:.0f} untimed, {ns['bare']:.0f} bare.")
     say()
+    return {"added to a pair, by threads": by_threads}
 
 
 def heaptrack_table():
@@ -130,26 +134,26 @@ def growth():
     """Added nanoseconds of a pair by the size of the live set, and by the length of the run."""
     lives = [n for n in (10, 1000, 100000, 1000000, 10000000) if n <= MOST_LIVE]
     lengths = [n for n in (10000, 100000, 1000000, 4000000) if n <= 20 * CALLS]
-    curves = {"live allocations": [], "pairs recorded so far": []}
+    by_live, by_length = [], []
     for live in lives:
         ns, _ = measure(["bare", "native"], *hot("pair", live=live), rounds=min(ROUNDS, 3))
-        curves["live allocations"].append((live, ns["native"] - ns["bare"]))
+        by_live.append((live, ns["native"] - ns["bare"]))
     for length in lengths:
         ns, _ = measure(["bare", "native"], *hot("pair", calls=length), rounds=min(ROUNDS, 3))
-        curves["pairs recorded so far"].append((length, ns["native"] - ns["bare"]))
-    say("## Growth")
+        by_length.append((length, ns["native"] - ns["bare"]))
+    say("### Growth")
     say()
     head("", *(f"{n:,}" for n in lives))
-    row("added ns of a pair, live allocations", *(f"{y:.0f}" for _, y in curves["live allocations"]))
+    row("added ns of a pair, live allocations", *(f"{y:.0f}" for _, y in by_live))
     say()
     head("", *(f"{n:,}" for n in lengths))
-    row("added ns of a pair, length of the run in pairs", *(f"{y:.0f}" for _, y in curves["pairs recorded so far"]))
+    row("added ns of a pair, length of the run in pairs", *(f"{y:.0f}" for _, y in by_length))
     say()
-    return curves
+    return {"added to a pair, by live allocations": by_live, "added to a pair, by pairs so far": by_length}
 
 
 def trace_sizes():
-    say("## Bytes of the trace")
+    say("### Bytes of the trace")
     say()
     head("event", "bytes")
     for title, events, *command in (("set", 1, *hot("set")), ("copy", 1, *hot("copy")), ("cuMemAlloc, cuMemFree", 2, *hot("pair")),
@@ -171,7 +175,7 @@ def timed_report(trace, *options):
 
 
 def command_table():
-    say("## The command, on traces as a PyTorch training leaves them")
+    say("### The command, on traces as a PyTorch training leaves them")
     say()
     head("events", "bytes an event", "packed", "`report` s", "processor s", "million events a second", "MiB")
     points, events = [], 1000000
@@ -218,20 +222,30 @@ def machine():
     return f"{time.strftime('%Y-%m-%d')}, {model}, {os.cpu_count()} processors, Linux {platform.release()}, load {os.getloadavg()[0]:.1f}"
 
 
+def save(curves):
+    """Between its marks, which are made where there are none."""
+    path, marks = HERE / "results.md", ("<!-- make bench SAVE=1 -->", "<!-- end of it -->")
+    text = path.read_text()
+    if marks[0] not in text:
+        text = text.rstrip() + f"\n\n{marks[0]}\n{marks[1]}\n"
+    before, rest = text.split(marks[0], 1)
+    path.write_text("\n".join([before + marks[0], *LINES, marks[1] + rest.split(marks[1], 1)[1]]))
+    (HERE / "curves.svg").write_text(svg(curves))
+
+
 def main():
-    say("# What it costs")
+    say("## What it costs")
     say()
     say(f"Written by `make bench SAVE=1`: {machine()}. Simulated CUDA; medians of {ROUNDS} runs in rotation; processor time.")
     say()
-    calls_table()
+    curves = calls_table()
     heaptrack_table()
     trace_sizes()
-    curves = growth()
-    curves["events read by report, each"] = command_table()
+    curves.update(growth())
+    curves["an event of report, by events"] = command_table()
     say("![growth](curves.svg)")
     if os.environ.get("SAVE") == "1":
-        (HERE / "results.md").write_text("\n".join(LINES) + "\n")
-        (HERE / "curves.svg").write_text(svg(curves))
+        save(curves)
 
 
 try:
