@@ -59,7 +59,10 @@ struct vt_file_header {
 	 * trace is packed. */
 	_Atomic uint32_t launcher_end; /* enum vt_end */
 	_Atomic int32_t launcher_status;
-	uint64_t reserved[4];
+	/* Only inside packed traces (tools/pack/columns.h). */
+	uint32_t group_chunks;	 /* chunks are in columns, so many together; 0: as they are */
+	uint32_t n_plain_chunks; /* that come before those, as they are */
+	uint64_t reserved[3];
 	uint32_t parted;	      /* 1: the chunks are in parts */
 	uint32_t part;		      /* number of this part, 0: it is none */
 	_Atomic uint32_t ready;	      /* of a part: 1 when its checkpoint is complete */

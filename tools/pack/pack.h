@@ -19,8 +19,9 @@ struct pack {
 
 /*
  * Writes the trace to fd as one zstd frame: its header, which then tells of the symbol chunks too;
- * these, so that they are there in a file that lost its end; and the chunks of the trace as they
- * are, damage included. Returns 0, or VT_E_IO with errno set, VT_E_NO_MEMORY.
+ * these, so that they are there in a file that lost its end; and the chunks of the trace, damage
+ * included: as they are, or in columns (columns.h) where there are many. Returns 0, or VT_E_IO with
+ * errno set, VT_E_NO_MEMORY.
  */
 int pack_write(struct pack *pack, int fd);
 

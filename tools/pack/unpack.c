@@ -13,6 +13,7 @@
 
 #include "model/memory.h"
 #include "pack/file.h"
+#include "pack/ungroup.h"
 #include "vramtrace/format.h"
 
 /* No frame header and no block is larger. */
@@ -26,7 +27,11 @@
 struct unpacking {
 	struct unpacked *out;
 	const char *folder; /* where out->fd lies */
-	ZSTD_DCtx *context;
+	ZSTD_DCtx *context; /* NULL: zstd has unpacked it already */
+	struct ungroup ungroup;
+	bool grouped; /* its chunks are in columns */
+	bool begun;
+	bool full; /* most has come, and more */
 	uint64_t n_written;
 	uint64_t expected; /* bytes of the first frame, 0 unknown */
 	uint64_t most;	   /* bytes that are taken */
@@ -46,6 +51,15 @@ static bool is_packed(int fd)
 	/* A frame, or one that zstd's tools step over. */
 	return !memcmp(magic, "\x28\xb5\x2f\xfd", 4) ||
 	       ((magic[0] & 0xf0) == 0x50 && !memcmp(magic + 1, "\x2a\x4d\x18", 3));
+}
+
+/* What zstd alone made of a packed trace: its chunks may still be in columns. */
+static bool is_grouped(int fd)
+{
+	struct vt_file_header header;
+
+	return fd_read_at(fd, &header, sizeof(header), 0) == sizeof(header) &&
+	       !memcmp(header.magic, VT_MAGIC, sizeof(header.magic)) && header.group_chunks;
 }
 
 static int no_room(struct unpacking *unpacking, uint64_t bytes)
@@ -80,6 +94,9 @@ static int look_at_header(struct unpacking *unpacking, const uint8_t *data, size
 
 	memcpy(&header, data, bytes < sizeof(header) ? bytes : sizeof(header));
 	unpacking->most = end_of_trace(&header);
+	unpacking->grouped = unpacking->most && header.group_chunks;
+	if (unpacking->grouped)
+		expected = unpacking->most;
 	unpacking->limited = unpacking->most > most;
 	if (unpacking->limited)
 		unpacking->most = most;
@@ -93,14 +110,15 @@ static int look_at_header(struct unpacking *unpacking, const uint8_t *data, size
 	return 0;
 }
 
-static int put(struct unpacking *unpacking, const uint8_t *data, size_t bytes)
+/* Of the plain trace. */
+static int write_plain(void *user, const uint8_t *data, size_t bytes)
 {
-	int error = unpacking->n_written ? 0 : look_at_header(unpacking, data, bytes);
+	struct unpacking *unpacking = user;
 
-	if (error)
-		return error;
-	if (bytes > unpacking->most - unpacking->n_written)
+	if (bytes > unpacking->most - unpacking->n_written) {
 		bytes = (size_t)(unpacking->most - unpacking->n_written);
+		unpacking->full = true;
+	}
 	if (!fd_write(unpacking->out->fd, data, bytes))
 		return errno == ENOSPC || errno == EDQUOT || errno == EFBIG
 			       ? no_room(unpacking, unpacking->most)
@@ -109,22 +127,32 @@ static int put(struct unpacking *unpacking, const uint8_t *data, size_t bytes)
 	return 0;
 }
 
+static int put(struct unpacking *unpacking, const uint8_t *data, size_t bytes)
+{
+	int error = unpacking->begun ? 0 : look_at_header(unpacking, data, bytes);
+
+	unpacking->begun = true;
+	if (error)
+		return error;
+	return unpacking->grouped ? ungroup_put(&unpacking->ungroup, data, bytes)
+				  : write_plain(unpacking, data, bytes);
+}
+
 /* Takes what was unpacked; rest is what the decoder said. Returns 0 when there may be more, 1 at
  * the end, or VT_E_*. */
 static int take(struct unpacking *unpacking, const uint8_t *data, size_t bytes, size_t rest)
 {
-	uint64_t before = unpacking->n_written;
 	int error = bytes ? put(unpacking, data, bytes) : 0;
 
 	if (error)
 		return error;
-	if (ZSTD_isError(rest)) {
+	if (ZSTD_isError(rest) || unpacking->ungroup.damaged) {
 		unpacking->out->damaged = true;
-		unpacking->error = ZSTD_getErrorName(rest);
+		unpacking->error = ZSTD_isError(rest) ? ZSTD_getErrorName(rest) : NULL;
 		return 1;
 	}
 	unpacking->whole = !rest;
-	if (unpacking->n_written - before < bytes) {
+	if (unpacking->full) {
 		/* A trace that was packed by hand may have unused room behind its end. */
 		unpacking->out->damaged = unpacking->limited;
 		return 1;
@@ -167,7 +195,23 @@ static int unpack_all(struct unpacking *unpacking, int packed_fd)
 		rest = ZSTD_decompressStream(unpacking->context, &out, &in);
 		done = take(unpacking, plain, out.pos, rest);
 	}
-	if (!done && !unpacking->whole)
+	if (!done && (!unpacking->whole || !ungroup_is_whole(&unpacking->ungroup)))
+		unpacking->out->damaged = true;
+	return done < 0 ? done : 0;
+}
+
+/* What zstd alone has unpacked. */
+static int ungroup_all(struct unpacking *unpacking, int fd)
+{
+	uint8_t data[1 << 16];
+	int done = 0;
+	ssize_t n;
+
+	while (!done && (n = fd_read(fd, data, sizeof(data))) > 0)
+		done = take(unpacking, data, (size_t)n, 0);
+	if (!done && n < 0)
+		return VT_E_IO;
+	if (!done && !ungroup_is_whole(&unpacking->ungroup))
 		unpacking->out->damaged = true;
 	return done < 0 ? done : 0;
 }
@@ -187,6 +231,7 @@ static int check_beginning(struct unpacking *unpacking)
 static int unpack(struct unpacked *out, int packed_fd)
 {
 	struct unpacking unpacking = {.out = out};
+	bool columns_alone = !is_packed(packed_fd);
 	struct stat st;
 	int error;
 
@@ -201,12 +246,15 @@ static int unpack(struct unpacked *out, int packed_fd)
 	if (fstat(packed_fd, &st))
 		return VT_E_IO;
 	out->packed_bytes = (uint64_t)st.st_size;
-	unpacking.context = ZSTD_createDCtx();
-	if (!unpacking.context)
+	unpacking.context = columns_alone ? NULL : ZSTD_createDCtx();
+	if (!unpacking.context && !columns_alone)
 		return VT_E_NO_MEMORY;
+	unpacking.ungroup = (struct ungroup){.writer = write_plain, .user = &unpacking};
 	/* A file that may grow no more is an error to report, not a reason to be killed. */
 	signal(SIGXFSZ, SIG_IGN);
-	error = unpack_all(&unpacking, packed_fd);
+	error = columns_alone ? ungroup_all(&unpacking, packed_fd)
+			      : unpack_all(&unpacking, packed_fd);
+	ungroup_release(&unpacking.ungroup);
 	ZSTD_freeDCtx(unpacking.context);
 	return error ? error : check_beginning(&unpacking);
 }
@@ -219,7 +267,7 @@ int unpack_open(struct unpacked *out, const char *path)
 	*out = (struct unpacked){.fd = -1};
 	if (fd < 0)
 		return VT_E_OPEN;
-	if (!is_packed(fd)) {
+	if (!is_packed(fd) && !is_grouped(fd)) {
 		out->fd = fd;
 		return 0;
 	}
