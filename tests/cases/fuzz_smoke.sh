@@ -13,7 +13,7 @@ esac
 src=$SOURCE_DIR
 flags="-std=gnu11 -g -O1 -D_GNU_SOURCE -I$src/include -I$src/src -I$src/tools -I$src/tests -fno-sanitize-recover=all"
 trace="$src/src/trace/reader.c $src/src/trace/parts.c $src/src/trace/decode.c $src/src/trace/near_read.c $src/src/trace/schema.c $src/src/trace/error.c"
-pack="$src/tools/pack/unpack.c $src/tools/pack/file.c $src/tools/model/memory.c"
+pack="$src/tools/pack/unpack.c $src/tools/pack/ungroup.c $src/tools/pack/columns.c $src/tools/pack/file.c $src/tools/model/memory.c"
 export ASAN_OPTIONS=detect_leaks=1
 
 whatif=

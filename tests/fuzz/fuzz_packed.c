@@ -13,6 +13,7 @@
 #include <zstd.h>
 
 #include "fuzz/touch.h"
+#include "pack/columns.h"
 #include "pack/unpack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -54,13 +55,40 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
 #define PACKED_MAX (2 * SEED_MAX)
 
+/* The trace with its chunks in columns. */
+static size_t put_in_columns(uint8_t *out, const uint8_t *trace, size_t bytes)
+{
+	struct vt_file_header header;
+	struct columns *columns;
+	const uint8_t *group;
+	size_t n = 0;
+
+	memcpy(&header, trace, sizeof(header));
+	columns = columns_new((const char *)trace + sizeof(header), header.schema_bytes,
+		header.chunk_bytes);
+	for (size_t at = header.header_bytes; at < bytes; at += header.chunk_bytes)
+		columns_add(columns, trace + at,
+			bytes - at < header.chunk_bytes ? bytes - at : header.chunk_bytes);
+	group = columns_group(columns, &n);
+	header.group_chunks = COLUMNS_GROUP_CHUNKS;
+	memcpy(out, trace, header.header_bytes);
+	memcpy(out, &header, sizeof(header));
+	if (n)
+		memcpy(out + header.header_bytes, group, n);
+	columns_free(columns);
+	return header.header_bytes + n;
+}
+
 /* Changed before it is packed, after, or both. */
 static size_t make_packed(uint8_t *packed, const uint8_t *seed, size_t bytes)
 {
 	static _Alignas(64) uint8_t data[SEED_MAX];
 	uint64_t when = next_random() % 3;
 
-	memcpy(data, seed, bytes);
+	if (next_random() % 2)
+		bytes = put_in_columns(data, seed, bytes);
+	else
+		memcpy(data, seed, bytes);
 	if (when != 1)
 		bytes = mutate(data, bytes);
 	bytes = ZSTD_compress(packed, PACKED_MAX, data, bytes, 1);
