@@ -23,10 +23,9 @@
 struct vt_lane;
 
 static struct series {
-	const char *name;
 	_Atomic uint32_t n;
 	uint32_t ticks[MAX_SAMPLES];
-} known = {.name = "known"}, unknown = {.name = "new"}, written = {.name = "written"}, native = {.name = "native"};
+} known, unknown, written, native;
 
 static uint64_t start_ticks;
 static struct timespec start;
@@ -110,7 +109,7 @@ static uint32_t empty_ticks(void)
 	return least;
 }
 
-static void write_series(FILE *file, struct series *series, double ns_per_tick)
+static void write_series(FILE *file, const char *name, struct series *series, double ns_per_tick)
 {
 	uint32_t n = series->n < MAX_SAMPLES ? series->n : MAX_SAMPLES;
 	uint32_t skip = series == &unknown || series == &written ? 0 : n / 4, left = n - skip, empty = empty_ticks();
@@ -122,7 +121,7 @@ static void write_series(FILE *file, struct series *series, double ns_per_tick)
 	qsort(sorted, left, sizeof(*sorted), by_value);
 	for (uint32_t i = 0; i < left; i++)
 		sum += (double)sorted[i] - empty;
-	fprintf(file, "%s %u %.0f %.0f %.0f %.0f\n", series->name, left, sum / left * ns_per_tick,
+	fprintf(file, "%s %u %.0f %.0f %.0f %.0f\n", name, left, sum / left * ns_per_tick,
 		((double)sorted[left / 2] - empty) * ns_per_tick,
 		((double)sorted[(uint32_t)(0.9 * left)] - empty) * ns_per_tick,
 		((double)sorted[(uint32_t)(0.99 * left)] - empty) * ns_per_tick);
@@ -140,9 +139,9 @@ __attribute__((destructor)) static void end(void)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	ns_per_tick = (1e9 * (double)(now.tv_sec - start.tv_sec) + (double)(now.tv_nsec - start.tv_nsec)) /
 		      (double)(ticks() - start_ticks);
-	write_series(file, &known, ns_per_tick);
-	write_series(file, &native, ns_per_tick);
-	write_series(file, &unknown, ns_per_tick);
-	write_series(file, &written, ns_per_tick);
+	write_series(file, "known", &known, ns_per_tick);
+	write_series(file, "native", &native, ns_per_tick);
+	write_series(file, "new", &unknown, ns_per_tick);
+	write_series(file, "written", &written, ns_per_tick);
 	fclose(file);
 }
