@@ -64,8 +64,8 @@ static size_t put_in_columns(uint8_t *out, const uint8_t *trace, size_t bytes)
 	size_t n = 0;
 
 	memcpy(&header, trace, sizeof(header));
-	columns = columns_new((const char *)trace + sizeof(header), header.schema_bytes,
-		header.chunk_bytes);
+	columns = columns_new(
+		(const char *)trace + sizeof(header), header.schema_bytes, header.chunk_bytes);
 	for (size_t at = header.header_bytes; at < bytes; at += header.chunk_bytes)
 		columns_add(columns, trace + at,
 			bytes - at < header.chunk_bytes ? bytes - at : header.chunk_bytes);
