@@ -26,15 +26,23 @@ uint64_t roster_idle_bytes(const struct model_holding *holding)
 	return less(holding->segment_bytes, holding->live_bytes);
 }
 
+/* The last point lies beside the others. */
+static uint64_t most_in(const struct curve *curve)
+{
+	uint64_t most = curve->n_points ? curve->last.most_bytes : 0;
+
+	for (size_t i = 0; i + 1 < curve->n_points; i++)
+		if (curve->points[i].most_bytes > most)
+			most = curve->points[i].most_bytes;
+	return most;
+}
+
 static uint64_t most_of(const struct history *history, const struct model_site *site)
 {
 	const struct history_site *known = history_site(history, site);
-	uint64_t most = site->past_peak_bytes;
+	uint64_t most = known ? most_in(&known->by_time) : 0;
 
-	for (size_t i = 0; known && i < known->by_time.n_points; i++)
-		if (known->by_time.points[i].most_bytes > most)
-			most = known->by_time.points[i].most_bytes;
-	return most;
+	return most > site->past_peak_bytes ? most : site->past_peak_bytes;
 }
 
 static bool has_held(const struct model_device *device)
@@ -155,9 +163,8 @@ static void add_idle(
 
 			if (row.device == ROSTER_NONE)
 				continue;
-			for (size_t k = 0; known && k < known->by_time.n_points; k++)
-				if (known->by_time.points[k].most_bytes > row.most_bytes)
-					row.most_bytes = known->by_time.points[k].most_bytes;
+			if (known)
+				row.most_bytes = most_in(&known->by_time);
 			add_row(roster, &row);
 		}
 	roster->n_idle = roster->n_rows - roster->first_idle;
