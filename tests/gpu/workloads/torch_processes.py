@@ -17,7 +17,7 @@ import torch.multiprocessing as mp
 
 MIB = 1 << 20
 FOLDER = pathlib.Path(sys.argv[2])
-kept = []
+kept = []  # up to the end: what is freed behind what was said would not be as it was said
 
 
 def take(megabytes):
@@ -71,6 +71,7 @@ def run_ipc():
     shown = torch.full((256 * MIB,), 7, dtype=torch.uint8, device="cuda")
     for _ in workers:
         queue.put(shown)
+    kept.append(shown)
     together("parent", barrier)
     done.set()
     return workers
@@ -107,6 +108,7 @@ class Numbers(torch.utils.data.Dataset):
 
 def run_loader():
     model = torch.nn.Linear(1024, 1024).cuda()
+    kept.append(model)
     for batch in torch.utils.data.DataLoader(Numbers(), batch_size=16, num_workers=2, pin_memory=True,
                                              multiprocessing_context="fork"):
         model(batch.cuda(non_blocking=True)).sum().backward()
@@ -131,6 +133,6 @@ if __name__ == "__main__":
     processes = {"ipc": run_ipc, "fork": run_fork, "loader": run_loader, "idle": run_idle, "rank": run_rank}[sys.argv[1]]()
     for process in processes:
         process.join()
-    # What is freed while Python ends is not what was said.
+    # Nor does Python free anything as it ends.
     sys.stdout.flush()
     os._exit(any(process.exitcode for process in processes))
