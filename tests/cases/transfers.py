@@ -88,6 +88,13 @@ def check_details():
     check("register_first" in check_transfers.functions(finding["other"]), f"p4: {finding['other']}")
 
 
+def check_headings():
+    """What costs without a copy has a heading, too."""
+    done = subprocess.run([BUILD / "vramtrace", "report", "c8.vt"], capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if "lost in" in line]
+    check(lines and lines[0].startswith("TRANSFERS "), f"no heading: {done.stdout}")
+
+
 def check_merged():
     """Several traces: totals are added up, findings ranked together."""
     one, other, both = report("c1.vt"), report("c5.vt"), report("c1.vt", "c5.vt")
@@ -134,6 +141,7 @@ if os.environ["MODE"] == "tsan":
     sys.exit(77)
 check_cases()
 check_details()
+check_headings()
 check_merged()
 check_filters()
 check_table()

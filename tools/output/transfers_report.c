@@ -31,7 +31,8 @@ static void put_total(const struct style *style, const struct transfer_sum *kind
 	fputc('\n', style->out);
 }
 
-static void put_worst(const struct style *style, const struct report_trace *trace)
+static void put_worst(
+	const struct style *style, const struct report_trace *trace, const char *heading)
 {
 	const struct transfers *transfers = &trace->overview->transfers;
 	struct stack_source source = report_stacks(trace);
@@ -45,7 +46,8 @@ static void put_worst(const struct style *style, const struct report_trace *trac
 			continue;
 		n++;
 		stack_label(&source, finding->stack_id, label, sizeof(label));
-		line_begin(style, NULL, true);
+		line_begin(style, heading, true);
+		heading = NULL;
 		transfer_put_finding(style, transfers, finding);
 		fputs("  ", style->out);
 		style_put_cut(style, label, style->width > 80 ? style->width / 2 : 40, false);
@@ -55,9 +57,9 @@ static void put_worst(const struct style *style, const struct report_trace *trac
 	}
 	if (transfers->n_findings == n)
 		return;
-	line_begin(style, NULL, false);
-	fprintf(style->out, "and %s more %s (vramtrace transfers)\n",
-		format_count(transfers->n_findings - n).text,
+	line_begin(style, heading, false);
+	fprintf(style->out, "%s%s %s%s (vramtrace transfers)\n", n ? "and " : "",
+		format_count(transfers->n_findings - n).text, n ? "more " : "",
 		line_plural(transfers->n_findings - n, "finding", "findings"));
 }
 
@@ -76,5 +78,5 @@ void transfers_text_report(const struct style *style, const struct report_trace 
 		put_total(style, transfers->totals[direction], direction, heading);
 		heading = NULL;
 	}
-	put_worst(style, trace);
+	put_worst(style, trace, heading);
 }
