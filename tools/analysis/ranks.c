@@ -201,9 +201,14 @@ void rank_add(struct rank *rank, const struct overview *overview, const struct o
 	limit_sums_get(&sums, overview);
 	rank->live_bytes += live_on_gpus(overview);
 	rank->n_ooms += sums.n_refused;
-	rank->leak_bytes += sums.leak_bytes;
-	for (size_t i = 0; i < overview->leaks.n_items; i++)
-		rank->n_leaks += leak_is_leak(&overview->leaks.items[i]);
+	for (size_t i = 0; i < overview->leaks.n_items; i++) {
+		const struct leak *leak = &overview->leaks.items[i];
+
+		if (!leak->grows || leak->suppressed_by)
+			continue;
+		rank->n_leaks++;
+		rank->leak_bytes += leak->row.bytes;
+	}
 	add_reserved(rank, overview->replay->model);
 	find_owner(rank, overview, owners);
 }

@@ -43,7 +43,7 @@ struct rank {
 	const char *owner; /* who held most at the peaks of its GPUs; NULL: not known */
 	uint64_t owner_bytes;
 	uint64_t n_ooms;  /* refusals that no retry overcame */
-	uint64_t n_leaks; /* call sites called leaks */
+	uint64_t n_leaks; /* call sites that grow; what else is live may be meant to be */
 	uint64_t leak_bytes;
 };
 

@@ -55,7 +55,7 @@ static void put_metric(
 		[RANK_PEAK] = "peak",
 		[RANK_LIVE] = "live at the end",
 		[RANK_RESERVED] = "reserved",
-		[RANK_LEAK_BYTES] = "called leaks",
+		[RANK_LEAK_BYTES] = "in leaks that grow",
 	};
 
 	if (outlier->metric == RANK_OOMS) {
