@@ -169,6 +169,29 @@ def check_ends():
     assert "which left no trace" in text and f"pid {child} outlived its parent, pid {process.pid}" in text, text
 
 
+def check_unseen_ends():
+    """A parent that ends with _exit held what it did while it waited for its children."""
+    where = folder("waited")
+    parent = family(where, "s( ( -H c0 a64 q ) -G c0 a32 +H w q ) c0 a16 +G w q")
+    report = Report(where)
+    child, = (pid for pid, up in report.tree().items() if up == parent)
+    assert report.gpu(0)["peak"]["tracked_bytes"] == 112 * MIB, report.gpu(0)
+    assert len({process["alive_ns"] for process in report.processes}) == 1, report.processes
+    assert report.of(parent)["last_ns"] < report.of(child)["last_ns"] < report.of(child)["alive_ns"]
+
+    # Its id was given out again; and one said when it ended.
+    where, like = folder("gone"), a_trace()
+    forge(like, f"{where}/parent.vt", 50, 1, 100, 0, [(0, 64)], ends=False)
+    forge(like, f"{where}/child.vt", 60, 50, 200, 2, [(1, 8), (6, 128)], 9)
+    forge(like, f"{where}/again.vt", 50, 2, 5000, 5, [(0, 32)], 6)
+    forge(like, f"{where}/its_child.vt", 61, 50, 5001, 5, [(4, 4)], 10)
+    report = Report(where)
+    alive = {pathlib.Path(report.all["traces"][p["trace"]]["file"]).stem: p["alive_ns"] // 10**9 for p in report.processes}
+    assert alive == {"parent": 5, "child": 9, "again": 6, "its_child": 10}, alive
+    gpu = report.all["gpus"][0]
+    assert gpu["peak"]["tracked_bytes"] == 136 * MIB, gpu
+
+
 def check_gpus():
     """One GPU has different ordinals, and the other way round; the memory of one that another sees is counted once."""
     where = folder("gpus")
@@ -376,7 +399,7 @@ def check_run():
     assert done.stdout.count("AT THE END") == 2, done.stdout
 
 
-for check in (check_tree, check_ends, check_gpus, check_idle, check_multiprocessing, check_launch, check_recycled, check_statistics,
+for check in (check_tree, check_ends, check_unseen_ends, check_gpus, check_idle, check_multiprocessing, check_launch, check_recycled, check_statistics,
               check_damage, check_run):
     begin = time.monotonic()
     check()

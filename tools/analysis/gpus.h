@@ -1,7 +1,7 @@
 /*
  * Totals of physical GPUs over several processes. A GPU is known by its UUID: its ordinal differs
  * from process to process. What a process sees of another one's memory is never added. A process
- * holds nothing behind its last record, unless it still runs.
+ * holds nothing behind its end, see processes.h, unless it still runs.
  */
 #ifndef VRAMTRACE_ANALYSIS_GPUS_H
 #define VRAMTRACE_ANALYSIS_GPUS_H

@@ -208,6 +208,52 @@ static void find_order(struct process_list *list)
 	free(is_placed);
 }
 
+/* Of those that had the id: when the next one began. */
+static uint64_t id_taken_ns(const struct process_list *list, const struct process *process)
+{
+	uint64_t taken_ns = UINT64_MAX;
+
+	for (size_t i = 0; i < list->n_items; i++) {
+		const struct process *other = &list->items[i];
+
+		if (other->facts->pid == process->facts->pid &&
+			same_place(other->facts, process->facts) &&
+			other->start_ns > process->start_ns && other->start_ns < taken_ns)
+			taken_ns = other->start_ns;
+	}
+	return taken_ns;
+}
+
+/* How long a child says that its parent lived: the child began when it was there, and had asked for
+ * its id by then. */
+static uint64_t vouched_ns(const struct process *child)
+{
+	return child->outlived_parent ? child->start_ns : child->alive_ns;
+}
+
+/* Children come first. */
+static void find_lives(struct process_list *list)
+{
+	for (size_t i = 0; i < list->n_items; i++)
+		list->items[i].alive_ns = list->items[i].last_ns;
+	for (size_t k = list->n_items; k-- > 0;) {
+		const struct process *child = &list->items[list->order[k]];
+		struct process *parent;
+		uint64_t until_ns;
+
+		if (child->parent == PROCESS_NONE)
+			continue;
+		parent = &list->items[child->parent];
+		until_ns = vouched_ns(child);
+		if (parent->facts->end != TRACE_END_KILLED || until_ns <= parent->alive_ns)
+			continue;
+		if (until_ns > id_taken_ns(list, parent))
+			until_ns = id_taken_ns(list, parent);
+		if (until_ns > parent->alive_ns)
+			parent->alive_ns = until_ns;
+	}
+}
+
 void process_list_make(struct process_list *list, const struct trace_facts *const *facts, size_t n)
 {
 	*list = (struct process_list){.items = memory_new(n, sizeof(*list->items)),
@@ -219,6 +265,7 @@ void process_list_make(struct process_list *list, const struct trace_facts *cons
 	find_relations(list);
 	note_outlived(list);
 	find_order(list);
+	find_lives(list);
 }
 
 bool process_has_siblings(const struct process_list *list, size_t process)

@@ -2,6 +2,10 @@
  * Several processes seen together: who started whom, and on which clock they share their traces
  * lie. A parent is known when it left a trace, too. The clock is the monotonic one where processes
  * are of one boot of one machine, else that of the day.
+ *
+ * One whose end was not recorded is taken to have lived, and held what it did, as long as its
+ * children did: most wait for them. Not so when it is known to be gone before, or its id was given
+ * out again.
  */
 #ifndef VRAMTRACE_ANALYSIS_PROCESSES_H
 #define VRAMTRACE_ANALYSIS_PROCESSES_H
@@ -28,6 +32,7 @@ struct process {
 	size_t depth;	      /* in the tree: below its parent, or what it was before */
 	uint64_t start_ns; /* of the trace, on the common clock, which begins with the first one */
 	uint64_t last_ns;  /* the last thing recorded */
+	uint64_t alive_ns; /* as long as this it lived: as last_ns, or later by its children */
 	struct held_sum tracked; /* on all its GPUs */
 };
 

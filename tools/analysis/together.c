@@ -114,7 +114,8 @@ static int merge(struct together *together, const struct together_trace *traces,
 
 	for (size_t i = 0; i < n; i++)
 		sources[i] = (struct merge_source){
-			traces[i].replay, together->processes.items[i].start_ns};
+			traces[i].replay, together->processes.items[i].start_ns,
+			together->processes.items[i].alive_ns};
 	error = replay_merge(sources, n, visit, &merging);
 	for (size_t i = 0; i < together->gpus.n_items; i++)
 		gpu_note_peak(&together->gpus.items[i]);

@@ -11,7 +11,7 @@ struct input {
 	struct model *model;
 	struct vt_record record;
 	uint64_t time_ns; /* of record */
-	bool ended;
+	bool ended, left; /* no more records; and that was said */
 	int error;
 };
 
@@ -25,6 +25,8 @@ static void advance(struct input *input)
 	/* Records without a time of their own come along with those before them. */
 	if (!input->ended && input->source->start_ns + input->record.time_ns > input->time_ns)
 		input->time_ns = input->source->start_ns + input->record.time_ns;
+	if (input->ended && input->source->end_ns > input->time_ns)
+		input->time_ns = input->source->end_ns;
 }
 
 static void begin(struct input *input, const struct merge_source *source)
@@ -32,23 +34,29 @@ static void begin(struct input *input, const struct merge_source *source)
 	input->source = source;
 	input->time_ns = source->start_ns;
 	input->error = vt_reader_rewind(source->replay->reader);
-	input->ended = input->error != 0;
+	input->ended = input->left = input->error != 0;
 	input->model = model_new();
 	if (!input->ended)
 		advance(input);
 }
 
-/* The input whose record comes first, NULL: all have ended. *until_ns is when another one's does.
- */
+/* At one time records come before ends. */
+static bool comes_before(const struct input *a, const struct input *b)
+{
+	return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : !a->ended && b->ended;
+}
+
+/* The input whose record or end comes first, NULL: there is none left. *until_ns is when another
+ * one's does. */
 static struct input *find_first(struct input *inputs, size_t n, uint64_t *until_ns)
 {
 	struct input *first = NULL;
 
 	*until_ns = UINT64_MAX;
 	for (size_t i = 0; i < n; i++) {
-		if (inputs[i].ended)
+		if (inputs[i].left)
 			continue;
-		if (!first || inputs[i].time_ns < first->time_ns) {
+		if (!first || comes_before(&inputs[i], first)) {
 			*until_ns = first ? first->time_ns : UINT64_MAX;
 			first = &inputs[i];
 		} else if (inputs[i].time_ns < *until_ns) {
@@ -69,14 +77,17 @@ int replay_merge(const struct merge_source *sources, size_t n, merge_visitor *vi
 	while ((input = find_first(inputs, n, &until_ns))) {
 		size_t i = (size_t)(input - inputs);
 
+		if (input->ended) {
+			visitor(user, i, input->model, NULL, input->time_ns);
+			input->left = true;
+			continue;
+		}
 		do {
 			model_apply(input->model, &input->record);
 			if (model_is_event(&input->record) || input->record.kind == VT_REC_end)
 				visitor(user, i, input->model, &input->record, input->time_ns);
 			advance(input);
 		} while (!input->ended && input->time_ns <= until_ns);
-		if (input->ended)
-			visitor(user, i, input->model, NULL, input->time_ns);
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (inputs[i].error)

@@ -7,10 +7,11 @@
 struct merge_source {
 	struct replay *replay;
 	uint64_t start_ns; /* its time 0 on the common clock */
+	uint64_t end_ns;   /* on that, too: not behind its last one before this */
 };
 
 /* Called after each event of each source, with a model of that source as it is then; and once with
- * record NULL behind its last one. time_ns is on the common clock. Both are lent for the call. */
+ * record NULL behind its last one, when others have come to .end_ns, too. time_ns is on the common clock. Both are lent for the call. */
 typedef void merge_visitor(void *user, size_t source, const struct model *model,
 	const struct vt_record *record, uint64_t time_ns);
 

@@ -38,6 +38,7 @@ static void put_process(struct json *json, const struct together *together, size
 	put_place(json, together, i);
 	json_number(json, "start_ns", process->start_ns);
 	json_number(json, "last_ns", process->last_ns);
+	json_number(json, "alive_ns", process->alive_ns);
 	json_number_or_null(
 		json, "peak_tracked_bytes", together->merged, process->tracked.peak_bytes);
 	json_number_or_null(json, "peak_time_ns", together->merged, process->tracked.peak_ns);
