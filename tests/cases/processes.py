@@ -31,10 +31,11 @@ def folder(name):
 
 
 def start(where, command, **environ):
-    """Without stacks, whose names would take most of the time."""
+    """One machine for all. What a process measures is its own while no other one takes or gives memory, so steps take turns.
+    Without stacks, whose names would take most of the time."""
     return subprocess.Popen(command, cwd=where, env=dict(
         os.environ, LD_PRELOAD=f"{BUILD}/libvramtrace.so", VRAMTRACE_OUTPUT="%p.vt", VRAMTRACE_QUIET="1", CUSIM_DEVICES="2",
-        CUSIM_LEDGER="%p.json", **{"VRAMTRACE_STACK": "none", **environ}))
+        CUSIM_LEDGER="%p.json", CUSIM_MACHINE="machine", **{"VRAMTRACE_STACK": "none", **environ}))
 
 
 def family(where, steps, status=0, **environ):
@@ -108,7 +109,8 @@ def check_shares(report):
 
 def check_tree():
     where = folder("tree")
-    parent = family(where, "( c0 a64 +A -B f +C ) ( -A c0 a32 +B -C a48 +D ) ( q ) s( c0 v( c0 a2 p2 ) w ) ( -A c1 a6 ) -D c0 a4 w")
+    parent = family(where, "( c0 a64 +A -B f +C -F ) ( -A c0 a32 +B -C a48 +D -F ) ( q ) s( -D c0 v( c0 a2 p2 ) w +E -F ) "
+                    "( -A c1 a6 ) -E c0 a4 +F w")
     report = Report(where)
     check_shares(report)
     assert check_ledgers(where, report) == 6
@@ -152,7 +154,7 @@ def check_ends():
     assert "after exec" in ask("report", where)
 
     where = folder("orphans")
-    process = start(where, [FAMILY, *"( c0 a4 +R -D a4 ) ( -D c0 a2 ) -R c0 a2".split()])
+    process = start(where, [FAMILY, *"( c0 a4 +R -D a4 +E -F ) ( -E c0 a2 +F ) -R c0 a2".split()])
     assert process.wait(timeout=60) == 0
     pathlib.Path(where, "D").touch()
     end = time.monotonic() + 60
@@ -221,6 +223,24 @@ def check_gpus():
     assert "sees 2 blocks of others, not counted here" in text and f"orphans of pid {owner}, which left no trace" in text, text
 
 
+def check_overlap():
+    """A context that is made while another process takes memory there seems to take that, too: it is cut to what is in use."""
+    where = folder("overlap")
+    first = start(where, [FAMILY, *"c0 a16 +T -U".split()], CUSIM_AWAIT="cuDevicePrimaryCtxRetain:G")
+    second = start(where, [FAMILY, *"-G.at c0 a200 +G -T a8 +U".split()])
+    assert [process.wait(timeout=60) for process in (first, second)] == [0, 0]
+    report = Report(where)
+    check_shares(report)
+    alone = [device["end"]["untracked_by_cause"]["context"] // MIB for device in report.all["devices"]
+             if device["ordinal"] == 0]
+    assert sorted(alone) == [64, 64 + 200 + 64], alone
+    gpu = report.gpu(0)
+    assert (gpu["peak"]["tracked_bytes"], gpu["peak"]["untracked_bytes"]) == (224 * MIB, 128 * MIB), gpu
+    assert [share["peak"]["untracked_bytes"] // MIB for share in gpu["shares"]] == [64, 64], gpu
+    assert [share["end"]["untracked_bytes"] // MIB for share in gpu["shares"]] == [64, 64], gpu
+    assert "and 128.0 MiB untracked" in ask("report", where)
+
+
 def check_idle():
     """Contexts that a process has for nothing: the other GPU's, one only to pin memory, one until it was destroyed."""
     where = folder("idle")
@@ -269,7 +289,7 @@ def check_launch():
     """As torchrun does: processes side by side that know their rank, one GPU each; one of them has its context on the wrong GPU
     first, one is refused memory."""
     where = folder("ranks")
-    steps = ("c0 a100 +0 -1 -2 f a60", "c0 c1 a100 +1 -0 -2 f a60", "c1 a300 +2 -0 -1")
+    steps = ("c0 a100 +0 -1 -2 f a60", "-0 c0 c1 a100 +1 -2 f a60", "-1 c1 a300 +2")
     launched = [start(where, [FAMILY, *text.split()], RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="4", MASTER_PORT="29500",
                       **({"CUSIM_FAIL": "cuMemAlloc_v2:2:2"}, {}, {"VRAMTRACE_STACK": "native"})[rank]) for rank, text in enumerate(steps)]
     assert [process.wait(timeout=60) for process in launched] == [1, 0, 0]
@@ -399,7 +419,7 @@ def check_run():
     assert done.stdout.count("AT THE END") == 2, done.stdout
 
 
-for check in (check_tree, check_ends, check_unseen_ends, check_gpus, check_idle, check_multiprocessing, check_launch, check_recycled, check_statistics,
+for check in (check_tree, check_ends, check_unseen_ends, check_gpus, check_overlap, check_idle, check_multiprocessing, check_launch, check_recycled, check_statistics,
               check_damage, check_run):
     begin = time.monotonic()
     check()

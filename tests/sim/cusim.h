@@ -10,13 +10,15 @@
  *   CUSIM_DEVICES      number of devices, 0 to 16 (default 1); CUDA_VISIBLE_DEVICES chooses from
  * them by number, as with the real driver CUSIM_MEMORY       bytes of each device, suffixes K M G
  * (default 8G) CUSIM_OTHER        bytes of each device held by another process (default 0)
- *   CUSIM_FAIL         export:n:code[,...]: the nth call of that export returns code, does nothing
- *   CUSIM_SLOW         export:microseconds[,...]: each call of that export takes so much longer
- *   CUSIM_LINK         bytes a second, suffixes K M G, that a copy moves, and a fifth of it from
- * and to pageable memory: synchronous copies and those with pageable memory take that long, others
- * are under way, as events, queries and waits then show (default 0: everything is done at once)
- *   CUSIM_LEDGER       path to write the ledger to when the process exits normally after a cuInit;
- *                      %p is the process id
+ *   CUSIM_MACHINE      a file: processes with the same one take from the same devices, as free
+ * memory and NVML tell; what one is refused still depends on its own memory alone CUSIM_AWAIT
+ * export:file[,...]: each call of that export makes file.at, waits for file CUSIM_FAIL
+ * export:n:code[,...]: the nth call of that export returns code, does nothing CUSIM_SLOW
+ * export:microseconds[,...]: each call of that export takes so much longer CUSIM_LINK         bytes
+ * a second, suffixes K M G, that a copy moves, and a fifth of it from and to pageable memory:
+ * synchronous copies and those with pageable memory take that long, others are under way, as
+ * events, queries and waits then show (default 0: everything is done at once) CUSIM_LEDGER path to
+ * write the ledger to when the process exits normally after a cuInit; %p is the process id
  *   CUSIM_IPC_SELF     1: a process may open its own IPC handles, which the real driver refuses
  *   CUSIM_ARRAY_QUERY  0: the memory requirements of arrays are refused, as the documentation says
  *                      of arrays without deferred mapping (default 1: they are told)

@@ -150,6 +150,9 @@ struct sim_place { /* where an allocation lies */
 /* The bytes of each device that this process can never have: those of others, in whole pages, and
  * what is less than a page. */
 u64 sim_other_bytes(void);
+
+/* Of all other processes, simulated ones, too. */
+u64 sim_others_use(const struct sim_device *dev);
 /* Memory for the devices that the settings ask for. */
 CUresult sim_devices_init(void);
 /* Takes n free pages, all or none. Gives pages back, discarding their bytes. */
@@ -445,6 +448,10 @@ struct sim_slow {
 	unsigned int us;
 };
 
+struct sim_await {
+	char name[64], path[64];
+};
+
 struct sim_state {
 	pthread_mutex_t lock;
 	bool initialised, forked;
@@ -456,6 +463,9 @@ struct sim_state {
 	u32 n_faults;
 	struct sim_slow slows[32];
 	u32 n_slows;
+	struct sim_await awaits[4];
+	u32 n_awaits;
+	u64 *machine_bytes; /* in use by all processes, by machine number; NULL: there is one */
 	struct sim_device devices[CUSIM_MAX_DEVICES];
 	struct sim_arena arena, low_arena;
 	struct sim_index ranges, reservations, handles, contexts, streams, events, graphs, pools;

@@ -2,9 +2,11 @@
 #include "sim.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 struct sim_state sim = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -120,6 +122,38 @@ static bool add_slow(const char *item)
 	return true;
 }
 
+static bool add_await(const char *item)
+{
+	struct sim_await *await = &sim.awaits[sim.n_awaits];
+	const char *colon = strchr(item, ':');
+
+	if (sim.n_awaits == sizeof(sim.awaits) / sizeof(sim.awaits[0]) || !colon ||
+		(size_t)(colon - item) >= sizeof(await->name) ||
+		strlen(colon + 1) + sizeof(".at") > sizeof(await->path))
+		return false;
+	snprintf(await->name, sizeof(await->name), "%.*s", (int)(colon - item), item);
+	strcpy(await->path, colon + 1);
+	sim.n_awaits++;
+	return true;
+}
+
+static void join_machine(void)
+{
+	size_t bytes = CUSIM_MAX_DEVICES * sizeof(*sim.machine_bytes);
+	const char *path = getenv("CUSIM_MACHINE");
+	int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+	void *shared = MAP_FAILED;
+
+	if (fd >= 0 && !ftruncate(fd, (off_t)bytes))
+		shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (fd >= 0)
+		close(fd);
+	if (shared != MAP_FAILED)
+		sim.machine_bytes = shared;
+	else if (path)
+		complain("CUSIM_MACHINE", path);
+}
+
 static void before_fork(void)
 {
 	pthread_mutex_lock(&sim.lock);
@@ -167,6 +201,8 @@ static void configure(void)
 	sim.array_query = setting("CUSIM_ARRAY_QUERY", 0, 1, 1);
 	each_item("CUSIM_FAIL", add_fault);
 	each_item("CUSIM_SLOW", add_slow);
+	each_item("CUSIM_AWAIT", add_await);
+	join_machine();
 	pthread_atfork(before_fork, after_fork, in_child);
 }
 
@@ -176,6 +212,20 @@ static unsigned int slowness_us(const char *name)
 		if (!strcmp(sim.slows[i].name, name))
 			return sim.slows[i].us;
 	return 0;
+}
+
+static void await(const char *name)
+{
+	for (u32 i = 0; i < sim.n_awaits; i++) {
+		char at[sizeof(sim.awaits[i].path) + sizeof(".at")];
+
+		if (strcmp(sim.awaits[i].name, name) != 0)
+			continue;
+		snprintf(at, sizeof(at), "%s.at", sim.awaits[i].path);
+		close(open(at, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+		for (int k = 0; k < 30000 && access(sim.awaits[i].path, F_OK); k++)
+			usleep(1000);
+	}
 }
 
 static CUresult scripted_fault(const char *name)
@@ -207,6 +257,7 @@ CUresult sim_enter(const char *name, enum sim_need need, CUcontext *ctx)
 	us = slowness_us(name);
 	if (us)
 		usleep(us);
+	await(name);
 	pthread_mutex_lock(&sim.lock);
 	*ctx = sim.initialised ? sim_ctx_current() : NULL;
 	result = scripted_fault(name);

@@ -113,7 +113,7 @@ static CUresult can_access_peer(int *out, CUdevice a, CUdevice b)
 
 static u64 free_bytes(const struct sim_device *dev)
 {
-	return dev->n_free * SIM_PAGE_BYTES;
+	return dev->n_free * SIM_PAGE_BYTES + sim_other_bytes() - sim_others_use(dev);
 }
 
 static CUresult mem_info(CUcontext ctx, size_t *free_out, size_t *total_out)
@@ -262,7 +262,7 @@ bool cusim_device_memory(int ordinal, struct cusim_memory *out)
 		device_uuid(&uuid, ordinal);
 		memcpy(out->uuid, uuid.bytes, sizeof(out->uuid));
 		out->total_bytes = sim.memory_bytes;
-		out->other_bytes = sim_other_bytes();
+		out->other_bytes = sim_others_use(dev);
 		out->own_bytes = sim.ledger.devices[ordinal].page_bytes;
 		out->free_bytes = out->total_bytes - out->other_bytes - out->own_bytes;
 	}

@@ -70,8 +70,8 @@ static void complete(struct cusim_device_ledger *ledger, const struct sim_device
 	ledger->graph_reserved_bytes = dev->graph_pool->reserved_bytes;
 	ledger->graph_used_bytes = dev->graph_pool->used_bytes;
 	ledger->total_bytes = dev->total_bytes;
-	ledger->other_bytes = sim_other_bytes();
-	ledger->free_bytes = dev->n_free * SIM_PAGE_BYTES;
+	ledger->other_bytes = sim_others_use(dev);
+	ledger->free_bytes = ledger->total_bytes - ledger->other_bytes - ledger->page_bytes;
 }
 
 void cusim_ledger_get(struct cusim_ledger *out)
@@ -233,7 +233,15 @@ static void expand_path(char *path, size_t size, const char *pattern)
 	path[used] = '\0';
 }
 
-__attribute__((destructor)) static void at_exit(void)
+/* What an exit releases, others have from then on. */
+static void leave_machine(void)
+{
+	for (u32 i = 0; i < sim.n_devices && sim.machine_bytes; i++)
+		__atomic_fetch_sub(&sim.machine_bytes[sim.machine_number[i]],
+			sim.ledger.devices[i].page_bytes, __ATOMIC_RELAXED);
+}
+
+static void write_at_exit(void)
 {
 	const char *pattern = getenv("CUSIM_LEDGER");
 	struct cusim_ledger *ledger;
@@ -253,4 +261,10 @@ __attribute__((destructor)) static void at_exit(void)
 	if (!file || fclose(file))
 		fprintf(stderr, "simulated CUDA: cannot write %s\n", path);
 	free(ledger);
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+	write_at_exit();
+	leave_machine();
 }

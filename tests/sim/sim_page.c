@@ -65,6 +65,27 @@ u64 sim_other_bytes(void)
 	return sim.memory_bytes - (n_other < n_pages ? n_pages - n_other : 0) * SIM_PAGE_BYTES;
 }
 
+static u64 *machine_of(const struct sim_device *dev)
+{
+	return &sim.machine_bytes[sim.machine_number[dev->ordinal]];
+}
+
+u64 sim_others_use(const struct sim_device *dev)
+{
+	u64 bytes = sim_other_bytes();
+
+	if (sim.machine_bytes)
+		bytes += __atomic_load_n(machine_of(dev), __ATOMIC_RELAXED) -
+			 sim.ledger.devices[dev->ordinal].page_bytes;
+	return bytes;
+}
+
+static void tell_machine(const struct sim_device *dev, u64 more_bytes)
+{
+	if (sim.machine_bytes)
+		__atomic_fetch_add(machine_of(dev), more_bytes, __ATOMIC_RELAXED);
+}
+
 static CUresult device_init(struct sim_device *dev, CUdevice ordinal)
 {
 	dev->ordinal = ordinal;
@@ -106,6 +127,7 @@ bool sim_pages_take(struct sim_device *dev, enum cusim_owner owner, u32 n, u32 *
 	for (u32 i = 0; i < n; i++)
 		pages[i] = dev->free_pages[--dev->n_free];
 	ledger->page_bytes += n * SIM_PAGE_BYTES;
+	tell_machine(dev, n * SIM_PAGE_BYTES);
 	ledger->owned_bytes[owner] += n * SIM_PAGE_BYTES;
 	if (ledger->page_bytes > ledger->peak_page_bytes)
 		ledger->peak_page_bytes = ledger->page_bytes;
@@ -124,6 +146,7 @@ void sim_pages_give(struct sim_device *dev, enum cusim_owner owner, const u32 *p
 		dev->free_pages[dev->n_free++] = page;
 	}
 	sim.ledger.devices[dev->ordinal].page_bytes -= n * SIM_PAGE_BYTES;
+	tell_machine(dev, -(n * SIM_PAGE_BYTES));
 	sim.ledger.devices[dev->ordinal].owned_bytes[owner] -= n * SIM_PAGE_BYTES;
 }
 

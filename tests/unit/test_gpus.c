@@ -35,7 +35,7 @@ static void expect(struct expected *expected, const struct gpu *gpu, uint64_t ti
 	expected->peak_ns = time_ns;
 	for (size_t i = 0; i < N_SHARES; i++) {
 		expected->tracked[i] = gpu->shares[i].tracked_bytes;
-		expected->untracked[i] = gpu->shares[i].untracked_bytes;
+		expected->untracked[i] = gpu->shares[i].measured_bytes;
 	}
 }
 
@@ -65,6 +65,56 @@ static void test_peak(void **state)
 			assert_int_equal(shares[i].peak_untracked_bytes, expected.untracked[i]);
 		}
 	}
+}
+
+/* Cut to what is in use, no more than that needs, and those that measured most. */
+static void test_untracked(void **state)
+{
+	(void)state;
+	srandom(8);
+	for (unsigned int round = 0; round < 200; round++) {
+		struct gpu_share shares[N_SHARES] = {{0}};
+		struct gpu gpu = {.shares = shares, .n_shares = N_SHARES};
+		int64_t measured = 0, shown = 0, most = 0;
+		uint64_t limit = (uint64_t)random() % 40 * MIB;
+
+		for (size_t i = 0; i < N_SHARES; i++) {
+			int64_t bytes = (int64_t)((uint64_t)random() % 16 * MIB);
+
+			gpu_take(&gpu, &shares[i], 3 * MIB, bytes, 0);
+			measured += bytes;
+		}
+		gpu_sample(&gpu, &shares[0], limit + N_SHARES * 3 * MIB, 1u << 30);
+		for (size_t i = 0; i < N_SHARES; i++) {
+			shown += shares[i].peak_untracked_bytes;
+			if (shares[i].peak_untracked_bytes > most)
+				most = shares[i].peak_untracked_bytes;
+		}
+		for (size_t i = 0; i < N_SHARES; i++)
+			assert_true(shares[i].peak_untracked_bytes == shares[i].measured_bytes ||
+				    shares[i].peak_untracked_bytes == most);
+		if (measured <= (int64_t)limit)
+			assert_int_equal(shown, measured);
+		else
+			assert_in_range(limit - (uint64_t)shown, 0, N_SHARES);
+	}
+}
+
+/* What another one took within the last millisecond may not have been there yet. */
+static void test_skew(void **state)
+{
+	struct gpu_share shares[2] = {{0}};
+	struct gpu gpu = {.shares = shares, .n_shares = 2};
+
+	(void)state;
+	gpu_take(&gpu, &shares[0], 0, 64 * MIB, 1);
+	gpu_take(&gpu, &shares[1], 100 * MIB, 0, 5000000);
+	gpu_sample(&gpu, &shares[0], 64 * MIB, 5500000);
+	assert_int_equal(shares[0].peak_untracked_bytes, 64 * MIB);
+	gpu_sample(&gpu, &shares[0], 120 * MIB, 7000000);
+	assert_int_equal(shares[0].peak_untracked_bytes, 20 * MIB);
+	gpu_sample(&gpu, &shares[1], 130 * MIB, 7000001);
+	assert_int_equal(shares[0].peak_untracked_bytes, 30 * MIB);
 }
 
 /* Which ranks stand out in .live_bytes, as bits. */
@@ -138,6 +188,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_peak),
+		cmocka_unit_test(test_untracked),
+		cmocka_unit_test(test_skew),
 		cmocka_unit_test(test_outliers),
 		cmocka_unit_test(test_refused),
 	};

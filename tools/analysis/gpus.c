@@ -7,6 +7,9 @@
 
 #define UUID_BYTES 16u
 
+/* Between what a process sees and the time it notes, others may have noted something. */
+#define SKEW_NS 1000000u
+
 static bool is_uuid(struct vt_text uuid)
 {
 	static const char none[UUID_BYTES];
@@ -49,16 +52,26 @@ void gpu_list_add(struct gpu_list *list, size_t process, const struct model *mod
 		gpu = gpu_of(list, device);
 		gpu->shares =
 			memory_grow(gpu->shares, gpu->n_shares, &gpu->room, sizeof(*gpu->shares));
-		gpu->shares[gpu->n_shares++] =
-			(struct gpu_share){.process = process, .device = device};
+		gpu->shares[gpu->n_shares++] = (struct gpu_share){.process = process,
+			.device = device,
+			.end_untracked_bytes = gpu_untracked(device)};
 	}
+}
+
+static int64_t untracked_of(const struct gpu_share *share)
+{
+	if (share->measured_bytes <= 0)
+		return share->measured_bytes;
+	return share->measured_bytes > share->excess_bytes
+		       ? share->measured_bytes - share->excess_bytes
+		       : 0;
 }
 
 void gpu_note_peak(struct gpu *gpu)
 {
 	for (size_t i = 0; i < gpu->n_shares && gpu->is_rising; i++) {
 		gpu->shares[i].peak_tracked_bytes = gpu->shares[i].tracked_bytes;
-		gpu->shares[i].peak_untracked_bytes = gpu->shares[i].untracked_bytes;
+		gpu->shares[i].peak_untracked_bytes = untracked_of(&gpu->shares[i]);
 	}
 	gpu->is_rising = false;
 }
@@ -69,16 +82,92 @@ int64_t gpu_take(struct gpu *gpu, struct gpu_share *share, uint64_t tracked_byte
 	int64_t more_bytes = (int64_t)(tracked_bytes - share->tracked_bytes);
 	uint64_t peak_bytes = gpu->tracked.peak_bytes;
 
-	if (!more_bytes && untracked_bytes == share->untracked_bytes)
+	if (!more_bytes && untracked_bytes == share->measured_bytes)
 		return 0;
 	/* Only now is it known that nothing higher comes first. */
 	if (more_bytes <= 0)
 		gpu_note_peak(gpu);
+	share->measured_bytes = untracked_bytes;
+	if (!more_bytes)
+		return 0;
+	share->before_bytes = share->tracked_bytes;
+	share->changed_ns = time_ns;
 	share->tracked_bytes = tracked_bytes;
-	share->untracked_bytes = untracked_bytes;
 	held_sum_add(&gpu->tracked, more_bytes, time_ns);
-	gpu->is_rising = gpu->is_rising || gpu->tracked.peak_bytes > peak_bytes;
+	gpu->is_at_peak = gpu->tracked.peak_bytes > peak_bytes;
+	gpu->is_rising = gpu->is_rising || gpu->is_at_peak;
 	return more_bytes;
+}
+
+/* The least that all but one may have held when that one looked. */
+static uint64_t least_tracked(
+	const struct gpu *gpu, const struct gpu_share *looking, uint64_t time_ns)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < gpu->n_shares; i++) {
+		const struct gpu_share *share = &gpu->shares[i];
+		bool unclear = share != looking && time_ns - share->changed_ns < SKEW_NS &&
+			       share->before_bytes < share->tracked_bytes;
+
+		sum += unclear ? share->before_bytes : share->tracked_bytes;
+	}
+	return sum;
+}
+
+/* The most that each may have for all together to have limit_bytes. */
+static int64_t level_of(const struct gpu *gpu, int64_t limit_bytes)
+{
+	int64_t level = -1, next = 0;
+
+	/* It rises as those that are below leave more to the others. */
+	while (next > level) {
+		int64_t rest = limit_bytes, n_above = 0;
+
+		level = next;
+		for (size_t i = 0; i < gpu->n_shares; i++) {
+			int64_t bytes = gpu->shares[i].measured_bytes;
+
+			if (bytes > level)
+				n_above++;
+			else if (bytes > 0)
+				rest -= bytes;
+		}
+		if (!n_above)
+			return INT64_MAX;
+		next = rest / n_above;
+	}
+	return level;
+}
+
+void gpu_sample(
+	struct gpu *gpu, const struct gpu_share *share, uint64_t used_bytes, uint64_t time_ns)
+{
+	uint64_t tracked_bytes = least_tracked(gpu, share, time_ns);
+	int64_t level = level_of(
+		gpu, used_bytes > tracked_bytes ? (int64_t)(used_bytes - tracked_bytes) : 0);
+	size_t n_measured = 0;
+
+	for (size_t i = 0; i < gpu->n_shares; i++)
+		n_measured += gpu->shares[i].measured_bytes > 0;
+	for (size_t i = 0; i < gpu->n_shares; i++) {
+		int64_t bytes = gpu->shares[i].measured_bytes;
+		int64_t *excess = &gpu->shares[i].excess_bytes;
+
+		if (n_measured >= gpu->n_measured || bytes - level > *excess)
+			*excess = bytes > level ? bytes - level : 0;
+	}
+	if (n_measured > gpu->n_measured)
+		gpu->n_measured = n_measured;
+	/* Of the time at the peak, the last sample says most. */
+	gpu->is_rising = gpu->is_rising || gpu->is_at_peak;
+	if (gpu->is_at_peak)
+		gpu_note_peak(gpu);
+}
+
+void gpu_share_end(struct gpu_share *share)
+{
+	share->end_untracked_bytes = untracked_of(share);
 }
 
 int64_t gpu_untracked(const struct model_device *device)

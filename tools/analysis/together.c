@@ -61,6 +61,16 @@ static void take(struct merging *merging, size_t process, const struct holding *
 		held_sum_add(&rank->tracked, more_bytes, time_ns);
 }
 
+/* Each sample speaks of one device. */
+static void take_sample(
+	const struct holding *holding, const struct vt_rec_memory *given, uint64_t time_ns)
+{
+	if (given->device == holding->share->device->ordinal &&
+		given->free_bytes <= given->total_bytes)
+		gpu_sample(holding->gpu, holding->share, given->total_bytes - given->free_bytes,
+			time_ns);
+}
+
 static void visit(void *user, size_t source, const struct model *model,
 	const struct vt_record *record, uint64_t time_ns)
 {
@@ -68,14 +78,23 @@ static void visit(void *user, size_t source, const struct model *model,
 	const struct holdings *holdings = &merging->holdings[source];
 	const struct process *process = &merging->together->processes.items[source];
 
-	if (time_ns < holdings->kept_from_ns ||
-		(!record && process->facts->end == TRACE_END_RUNNING))
+	bool runs = process->facts->end == TRACE_END_RUNNING;
+
+	if (time_ns < holdings->kept_from_ns)
 		return;
-	for (size_t i = 0; i < holdings->n_items; i++)
-		take(merging, source, &holdings->items[i],
-			record ? model_device_find(model, holdings->items[i].share->device->ordinal)
-			       : NULL,
+	for (size_t i = 0; i < holdings->n_items; i++) {
+		const struct holding *holding = &holdings->items[i];
+
+		if (!record)
+			gpu_share_end(holding->share);
+		if (!record && runs)
+			continue;
+		take(merging, source, holding,
+			record ? model_device_find(model, holding->share->device->ordinal) : NULL,
 			time_ns);
+		if (record && record->kind == VT_REC_memory)
+			take_sample(holding, &record->memory, time_ns);
+	}
 }
 
 static struct holdings *find_holdings(
@@ -113,8 +132,8 @@ static int merge(struct together *together, const struct together_trace *traces,
 	int error;
 
 	for (size_t i = 0; i < n; i++)
-		sources[i] = (struct merge_source){
-			traces[i].replay, together->processes.items[i].start_ns,
+		sources[i] = (struct merge_source){traces[i].replay,
+			together->processes.items[i].start_ns,
 			together->processes.items[i].alive_ns};
 	error = replay_merge(sources, n, visit, &merging);
 	for (size_t i = 0; i < together->gpus.n_items; i++)

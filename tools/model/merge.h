@@ -11,7 +11,8 @@ struct merge_source {
 };
 
 /* Called after each event of each source, with a model of that source as it is then; and once with
- * record NULL behind its last one, when others have come to .end_ns, too. time_ns is on the common clock. Both are lent for the call. */
+ * record NULL behind its last one, when others have come to .end_ns, too. time_ns is on the common
+ * clock. Both are lent for the call. */
 typedef void merge_visitor(void *user, size_t source, const struct model *model,
 	const struct vt_record *record, uint64_t time_ns);
 

@@ -64,7 +64,7 @@ static void put_share(struct json *json, const struct gpu_share *share)
 	json_number(json, "device", (uint64_t)device->ordinal);
 	put_held(json, "peak", share->peak_tracked_bytes, share->peak_untracked_bytes);
 	json_number(json, "own_peak_tracked_bytes", device->peak_tracked_bytes);
-	put_held(json, "end", device->tracked_bytes, gpu_untracked(device));
+	put_held(json, "end", device->tracked_bytes, share->end_untracked_bytes);
 	json_number(json, "shared_count", others->n_live);
 	json_number(json, "shared_bytes", others->live_bytes);
 	json_number(json, "peak_shared_bytes", others->peak_live_bytes);
@@ -81,7 +81,7 @@ static void put_gpu(struct json *json, const struct gpu_list *list, const struct
 		tracked += gpu->shares[i].peak_tracked_bytes;
 		untracked += (uint64_t)gpu->shares[i].peak_untracked_bytes;
 		end_tracked += gpu->shares[i].device->tracked_bytes;
-		end_untracked += (uint64_t)gpu_untracked(gpu->shares[i].device);
+		end_untracked += (uint64_t)gpu->shares[i].end_untracked_bytes;
 	}
 	json_open(json, NULL, '{');
 	json_string(json, "uuid", format_uuid(uuid, gpu->uuid) ? uuid : NULL);

@@ -137,8 +137,8 @@ static void put_share(const struct style *style, const struct report_trace *trac
 	const struct gpu *gpu, const struct gpu_share *share)
 {
 	/* Without a peak, what contexts take is shown as of the end. */
-	int64_t untracked_bytes = gpu->tracked.peak_bytes ? share->peak_untracked_bytes
-							  : gpu_untracked(share->device);
+	int64_t untracked_bytes =
+		gpu->tracked.peak_bytes ? share->peak_untracked_bytes : share->end_untracked_bytes;
 	const struct model_totals *others = &share->device->kinds[VT_KIND_SHARED];
 	const struct report_trace *trace = &traces[share->process];
 
