@@ -219,9 +219,9 @@ def judge_capacity(workload, recorded, name, row, fits, lacks, retries):
     """The verdict just enough and 2 MiB below it; what both runs were is in fits and lacks."""
     needed = row["needed_bytes"]
     cell = f"{needed['low'] // MIB}" + (f"..{needed['high'] // MIB}" if needed["low"] != needed["high"] else "")
-    cell += f" {row['class'][0]}"
+    cell += f" {row['needed_class'][0]}"
     right = not fits["refused"] and lacks["refused"] > 0
-    if row["class"] == "exact":
+    if row["needed_class"] == "exact":
         job.check(f"{workload} ({recorded}) {name}: needed is exact", (fits["refused"], lacks["refused"] > 0), (0, True))
         if right and retries["retries"] != fits["retries"]:
             miss(workload, recorded, name, f"needed: {retries['retries']} retries predicted, {fits['retries']} came")
@@ -360,7 +360,7 @@ class Session:
         keys = [(w, r, name, conf) for w, r in self.usable if r != "limited" for name, conf in CAPACITIES]
         rows = self.pool.all({key: (predict, self.trace(key[0], key[1]), key[3], RECORDED[key[1]]) for key in keys})
         rows = {key: row for key, row in rows.items() if row["needed_bytes"]}
-        by_class = sorted(rows, key=lambda key: ("exact", "about", "range", "lower_bound").index(rows[key]["class"]))
+        by_class = sorted(rows, key=lambda key: ("exact", "about", "range", "lower_bound").index(rows[key]["needed_class"]))
         limits = {(key[0], key[3], limit): None for key in by_class
                   for limit in (rows[key]["needed_bytes"]["high"], rows[key]["needed_bytes"]["low"] - STEP)}
         runs = self.pool.all({key: (real, key[0], key[1], fraction_of(key[2], self.total)) for key in limits})
@@ -374,10 +374,10 @@ class Session:
             if not fits or not lacks or key not in retries:
                 continue
             self.capacity.setdefault(f"{workload} {recorded}", []).append(
-                {"settings": conf, "needed_bytes": needed, "class": row["class"], "fits": fits, "lacks": lacks})
+                {"settings": conf, "needed_bytes": needed, "class": row["needed_class"], "fits": fits, "lacks": lacks})
             cell, right = judge_capacity(workload, recorded, name, row, fits, lacks, retries[key])
             cells[recorded][workload, name] = cell
-            if not right and row["class"] == "about":
+            if not right and row["needed_class"] == "about":
                 wrong[key] = needed
         for recorded in RECORDED:
             self.lines += table(f"Recorded under {recorded}: needed to finish, MiB; class", [n for n, _ in CAPACITIES],

@@ -388,6 +388,7 @@ void whatif_check(struct whatif_recording *recording, struct whatif_check *check
 	if (!recording->sizes_exact)
 		memset(options.settings.divisions, 0, sizeof(options.settings.divisions));
 	recording->n_unsure = recording->n_pending = 0;
+	recording->most_spare_bytes = 0;
 	replay_begin(&replay, recording, &options, &guess);
 	for (i = 0; i < recording->n_steps; i++) {
 		struct whatif_step *step = &recording->steps[i];
@@ -402,6 +403,8 @@ void whatif_check(struct whatif_recording *recording, struct whatif_check *check
 		if (step->kind == WHATIF_GET) {
 			compare(&replay, i, check);
 			recording->n_unsure += step->spare_bytes != 0;
+			if (step->spare_bytes > recording->most_spare_bytes)
+				recording->most_spare_bytes = step->spare_bytes;
 		}
 	}
 	recording->n_gets = check->n_gets;

@@ -60,6 +60,7 @@ struct whatif_recording {
 
 	/* By whatif_check: */
 	size_t n_unsure; /* blocks that may be larger than their requests */
+	uint64_t most_spare_bytes; /* of a block */
 	size_t n_pending;
 	size_t n_gets;
 	struct allocator_stats own; /* of the recorded run */
@@ -135,6 +136,7 @@ enum whatif_class {
 #define WHATIF_WHY_BACKEND   64u  /* the driver's pool decides */
 #define WHATIF_WHY_SOME	     128u /* only some guesses lead to a refusal, or past one */
 #define WHATIF_WHY_TIME	     256u /* how long frees were pending decides */
+#define WHATIF_WHY_NEEDED    512u /* only what is needed depends on the guesses */
 
 struct whatif_value {
 	uint64_t value, low, high;
@@ -146,10 +148,12 @@ struct whatif_prediction {
 	unsigned int why; /* WHATIF_WHY_* */
 	struct whatif_value peak_reserved, n_device_allocs;
 	struct whatif_value needed; /* least reserved bytes that suffice */
+	enum whatif_class needed_class;
 	bool has_needed;
 	uint64_t n_refused; /* requests that the recorded run was refused as well */
 	/* With a capacity: */
 	bool fits;
+	bool fits_unsure; /* within the range of `needed`: other guesses say otherwise */
 	uint64_t n_retries;
 	size_t refused_step; /* SIZE_MAX: none */
 	size_t needed_step;  /* what is refused just below `needed`; SIZE_MAX: none */

@@ -138,14 +138,16 @@ static uint64_t descend(struct search *search, uint64_t high)
 	return low + STEP_BYTES;
 }
 
+static const unsigned int band_steps[] = {65, 33, 16, 7, 3, 1};
+
+#define N_BAND_STEPS (sizeof(band_steps) / sizeof(*band_steps))
+
 /* Near the limit more memory can lead to a refusal that less does not: above the highest that was
  * seen to. */
 static void find_band(struct search *search, uint64_t enough, struct whatif_value *needed)
 {
-	static const unsigned int steps_above[] = {65, 33, 16, 7, 3, 1};
-
-	for (size_t i = 0; i < sizeof(steps_above) / sizeof(*steps_above); i++) {
-		uint64_t above = needed->value + steps_above[i] * STEP_BYTES;
+	for (size_t i = 0; i < N_BAND_STEPS; i++) {
+		uint64_t above = needed->value + band_steps[i] * STEP_BYTES;
 
 		if (above > enough || serves(search, above))
 			continue;
@@ -187,7 +189,10 @@ static const struct variant variants[] = {
  */
 #define N_RANDOM       64u
 #define N_RANDOM_LEAST 8u /* where steps are many */
-#define N_SEARCHED     4u /* for the least that is needed */
+
+/* As many for the least that is needed, which takes more replays, up to so many steps. */
+#define SEARCHED_STEPS 50000u
+#define N_SEARCHED     4u /* where steps are many */
 
 static struct variant variant_at(const struct whatif_recording *recording, size_t i)
 {
@@ -200,13 +205,15 @@ static struct variant variant_at(const struct whatif_recording *recording, size_
 		ALLOCATOR_ANYWHERE, seed};
 }
 
-static size_t count_variants(const struct whatif_recording *recording)
+/* All up to `all_steps`, then fewer the longer the recording is. */
+static size_t count_variants(
+	const struct whatif_recording *recording, size_t all_steps, size_t least)
 {
 	size_t n = N_RANDOM;
 
-	if (recording->n_steps > LONG_STEPS)
-		n = N_RANDOM * (size_t)LONG_STEPS / recording->n_steps;
-	return N_VARIANTS + (n < N_RANDOM_LEAST ? N_RANDOM_LEAST : n);
+	if (recording->n_steps > all_steps)
+		n = N_RANDOM * all_steps / recording->n_steps;
+	return N_VARIANTS + (n < least ? least : n);
 }
 
 static bool is_same(const struct allocator_stats *a, const struct allocator_stats *b)
@@ -305,7 +312,7 @@ static void compare_variant(struct outcome *outcome, const struct variant *varia
 static void replay_variants(const struct whatif_recording *recording,
 	struct whatif_prediction *prediction, struct outcome *outcome)
 {
-	size_t n = count_variants(recording);
+	size_t n = count_variants(recording, LONG_STEPS, N_RANDOM_LEAST);
 
 	outcome->agree = true;
 	outcome->is_own = settings_equal(&prediction->settings, &recording->settings);
@@ -331,14 +338,17 @@ static void replay_variants(const struct whatif_recording *recording,
 		prediction->why |= WHATIF_WHY_SOME;
 }
 
-/* A size that is a little off can cost or save a segment: a range is that much wider. */
-static void widen_by_segment(struct whatif_prediction *prediction)
+/* A size that is off can cost or save a segment and what it is off by: a range is that much
+ * wider. */
+static void widen_by_segment(
+	const struct whatif_recording *recording, struct whatif_prediction *prediction)
 {
-	uint64_t segment_bytes = prediction->settings.large_segment_bytes;
+	uint64_t bytes = prediction->settings.large_segment_bytes +
+			 round_up(recording->most_spare_bytes);
 	struct whatif_value *peak = &prediction->peak_reserved;
 
-	widen_to(peak, peak->high + segment_bytes);
-	widen_to(peak, peak->low > segment_bytes ? peak->low - segment_bytes : 0);
+	widen_to(peak, peak->high + bytes);
+	widen_to(peak, peak->low > bytes ? peak->low - bytes : 0);
 }
 
 /* Blocks that are pending for a shorter or longer time make so much of a difference that only the
@@ -368,7 +378,7 @@ static void classify(const struct whatif_recording *recording, const struct outc
 	} else if (!outcome->agree || is_coarse || recording->n_pending) {
 		prediction->class = WHATIF_RANGE;
 		if (is_unsure)
-			widen_by_segment(prediction);
+			widen_by_segment(recording, prediction);
 	} else {
 		prediction->class = prediction->why ? WHATIF_ABOUT : WHATIF_EXACT;
 	}
@@ -398,6 +408,9 @@ static void predict_capacity(const struct whatif_recording *recording, uint64_t 
 		options.cap_bytes = capacity_bytes;
 	whatif_replay(recording, &options, &variants[0].guess, &result);
 	prediction->fits = !result.is_refused;
+	prediction->fits_unsure = prediction->has_needed &&
+				  options.cap_bytes >= prediction->needed.low &&
+				  options.cap_bytes < prediction->needed.high;
 	prediction->n_retries = result.stats.n_retries;
 	if (result.is_refused)
 		prediction->refused_step = result.n_steps;
@@ -415,15 +428,41 @@ static struct search search_for(const struct whatif_recording *recording,
 	};
 }
 
-/* Another variant's least cap: most often the same, which two replays show. */
-static void widen_needed(struct search *search, struct whatif_value *needed)
+/* And less memory can lead to none: below the least that was found. */
+static void find_islands(struct search *search, struct whatif_value *needed)
+{
+	for (size_t i = 0; i < N_BAND_STEPS; i++) {
+		uint64_t bytes = band_steps[i] * STEP_BYTES;
+
+		if (bytes < needed->value && serves(search, needed->value - bytes))
+			widen_to(needed, descend(search, needed->value - bytes));
+	}
+}
+
+/* Another variant's least cap: most often the same, which two replays show. A third one looks for
+ * a band, each variant at another place. */
+static void widen_needed(
+	struct search *search, uint64_t enough, size_t i, struct whatif_value *needed)
 {
 	uint64_t below = needed->value - STEP_BYTES;
+	uint64_t above = needed->value + band_steps[i % N_BAND_STEPS] * STEP_BYTES;
 
 	if (!serves(search, needed->value))
 		widen_to(needed, climb(search, needed->value));
 	else if (below && serves(search, below))
 		widen_to(needed, descend(search, below));
+	if (above > needed->high && above <= enough && !serves(search, above))
+		widen_to(needed, climb(search, above));
+}
+
+/* One for all guesses is as sure as the rest; else the guesses matter here, and only here. */
+static void classify_needed(struct whatif_prediction *prediction)
+{
+	prediction->needed_class = prediction->class;
+	if (prediction->needed.low == prediction->needed.high || prediction->class > WHATIF_ABOUT)
+		return;
+	prediction->needed_class = WHATIF_RANGE;
+	prediction->why |= WHATIF_WHY_NEEDED;
 }
 
 static void predict_needed(const struct whatif_recording *recording,
@@ -432,6 +471,7 @@ static void predict_needed(const struct whatif_recording *recording,
 	struct search search = search_for(recording, prediction, &variants[0]);
 	struct whatif_value *needed = &prediction->needed;
 	uint64_t blur_bytes = 0;
+	size_t n;
 
 	/* In a long recording the ends of a range need not be sharp. */
 	if (recording->n_steps > LONG_STEPS)
@@ -445,7 +485,9 @@ static void predict_needed(const struct whatif_recording *recording,
 	needed->low = needed->value - (search.fine_bytes - STEP_BYTES);
 	search.fine_bytes = STEP_BYTES + blur_bytes;
 	find_band(&search, stats->peak_reserved_bytes, needed);
-	for (size_t i = 1; i < N_VARIANTS + N_SEARCHED; i++) {
+	find_islands(&search, needed);
+	n = count_variants(recording, SEARCHED_STEPS, N_SEARCHED);
+	for (size_t i = 1; i < n; i++) {
 		const struct variant variant = variant_at(recording, i);
 
 		if (!is_needed(recording, &prediction->settings, &variant) ||
@@ -453,9 +495,10 @@ static void predict_needed(const struct whatif_recording *recording,
 			continue;
 		search = search_for(recording, prediction, &variant);
 		search.fine_bytes += blur_bytes;
-		widen_needed(&search, needed);
+		widen_needed(&search, stats->peak_reserved_bytes, i, needed);
 	}
 	prediction->has_needed = needed->low;
+	classify_needed(prediction);
 }
 
 /* Fills in all but what is needed. */

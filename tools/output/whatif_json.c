@@ -40,6 +40,8 @@ static void put_prediction(struct json *json, const struct stack_source *source,
 		prediction->class != WHATIF_NO_ANSWER && !(prediction->why & WHATIF_WHY_BACKEND);
 
 	json_string(json, "class", whatif_class_name(prediction->class));
+	json_string(json, "needed_class",
+		prediction->has_needed ? whatif_class_name(prediction->needed_class) : NULL);
 	json_open(json, "reasons", '[');
 	for (unsigned int i = 0; i < WHATIF_N_WHYS; i++)
 		if (prediction->why & 1u << i)
@@ -56,7 +58,10 @@ static void put_prediction(struct json *json, const struct stack_source *source,
 		json_null(json, "needed_bytes");
 	put_step(json, "first_refused_below", source, report, prediction->needed_step);
 	if (report->capacity_bytes && has_counts) {
-		json_bool(json, "fits", prediction->fits);
+		if (prediction->fits_unsure)
+			json_null(json, "fits");
+		else
+			json_bool(json, "fits", prediction->fits);
 		json_number(json, "retries", prediction->n_retries);
 	} else {
 		json_null(json, "fits");

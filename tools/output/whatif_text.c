@@ -36,6 +36,7 @@ const char *whatif_why_name(unsigned int why, unsigned int i)
 		"cudaMallocAsync: the driver's pool decides",
 		"whether a request is refused depends on what is not known",
 		"how long they are pending decides, which is not the same in each run",
+		"what is needed to finish depends on what is not known, as on addresses",
 	};
 
 	return why & 1u << i ? names[i] : "";
@@ -147,7 +148,7 @@ static void write_count(
 static void write_needed(char cell[N_CELL], const struct whatif_prediction *prediction)
 {
 	if (prediction->has_needed && prediction->class != WHATIF_LOWER_BOUND)
-		write_mib(cell, &prediction->needed, prediction->class);
+		write_mib(cell, &prediction->needed, prediction->needed_class);
 	else
 		snprintf(cell, N_CELL, "not known");
 }
@@ -161,6 +162,8 @@ static void write_fits(char cell[N_CELL], const struct whatif_prediction *predic
 {
 	if (prediction->why & WHATIF_WHY_BACKEND)
 		snprintf(cell, N_CELL, "not known");
+	else if (prediction->fits_unsure)
+		snprintf(cell, N_CELL, "perhaps");
 	else if (!prediction->fits)
 		snprintf(cell, N_CELL, "no");
 	else if (is_open(prediction))
@@ -300,7 +303,12 @@ static void put_verdict(const struct style *style, const struct stack_source *so
 
 	if (prediction->why & WHATIF_WHY_BACKEND)
 		return;
-	if (is_capped && !prediction->fits) {
+	if (is_capped && prediction->fits_unsure) {
+		fprintf(style->out,
+			"%s: whether %s would have served every request depends on what is not "
+			"known\n",
+			row->label, format_bytes(report->capacity_bytes).text);
+	} else if (is_capped && !prediction->fits) {
 		fprintf(style->out,
 			"%s: %s would not have served every request; the first refused: ",
 			row->label, format_bytes(report->capacity_bytes).text);

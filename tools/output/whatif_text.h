@@ -24,7 +24,7 @@ void whatif_put_hint(FILE *out, const struct whatif_hint *hint);
 const char *whatif_class_name(enum whatif_class class);
 
 /* The i-th bit of `why`, in words, with what is known of how much; "" when it is not set. */
-#define WHATIF_N_WHYS 9u
+#define WHATIF_N_WHYS 10u
 const char *whatif_why_name(unsigned int why, unsigned int i);
 
 #endif
