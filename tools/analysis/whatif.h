@@ -59,7 +59,7 @@ struct whatif_recording {
 	_Atomic size_t *n_replays; /* done so far, NULL: nobody asks */
 
 	/* By whatif_check: */
-	size_t n_unsure; /* blocks that may be larger than their requests */
+	size_t n_unsure;	   /* blocks that may be larger than their requests */
 	uint64_t most_spare_bytes; /* of a block */
 	size_t n_pending;
 	size_t n_gets;

@@ -343,8 +343,8 @@ static void replay_variants(const struct whatif_recording *recording,
 static void widen_by_segment(
 	const struct whatif_recording *recording, struct whatif_prediction *prediction)
 {
-	uint64_t bytes = prediction->settings.large_segment_bytes +
-			 round_up(recording->most_spare_bytes);
+	uint64_t bytes =
+		prediction->settings.large_segment_bytes + round_up(recording->most_spare_bytes);
 	struct whatif_value *peak = &prediction->peak_reserved;
 
 	widen_to(peak, peak->high + bytes);
