@@ -123,14 +123,28 @@ def check_filters():
     check("and 1 more stack (--limit)" in seen("--limit", "1"), "--limit 1 does not say what it leaves out")
 
 
-def check_table():
+def table():
+    """What is wrong with the times of one run, and its report."""
     truth, seen = run("table", VRAMTRACE_COPY_TIMING="1")
+    lines = {}
     for row, rate, seen_rate, timed in check_transfers.rates(truth, seen):
         what = f"table: {row['direction']} {row['host_kind']} {row['bytes']}"
-        check(timed is not None, f"{what}: not timed")
-        if row["bytes"] >= 1 << 20:
-            check(0.95 < timed < 1.05, f"{what}: {timed} of the time by the program's events")
-            check(0.9 < seen_rate / rate < 1.1, f"{what}: {seen_rate} B/s, not {rate}")
+        if timed is None:
+            lines[what] = "not timed"
+        elif row["bytes"] >= 1 << 20 and not (0.95 < timed < 1.05 and 0.9 < seen_rate / rate < 1.1):
+            lines[what] = f"{timed} of the time by the program's events; {seen_rate} B/s, not {rate}"
+    return lines, seen
+
+
+def check_table():
+    # On a busy machine a thread may lose its processor between our event and the program's: not each time in the same row.
+    again, seen = table()
+    for _ in range(4):
+        if again:
+            more, seen = table()
+            again = {what: line for what, line in more.items() if what in again}
+    for what, line in again.items():
+        check(False, f"{what}: {line}")
     check(seen["transfer_rates"][0]["source"] == "timed_copies", f"table: {seen['transfer_rates']}")
     _, untimed = run("table")
     check(all(t["timed_calls"] == 0 and t["gpu_time_ns"] is None for t in untimed["transfer_totals"]), "timed without being asked to")

@@ -6,7 +6,7 @@ simulated CUDA: C++ of every shape in several builds, the random programs of the
 event at every malloc. Prints a table; exit status 1 when a stack was different, or a program failed.
 
   BUILD_DIR    a build with the tests' programs, default build/release
-  SECONDS      default 240, without a GPU none
+  SECONDS      default 240, without a GPU none; what is not over so many seconds and GRACE (20) later is given up
   JOBS         programs at a time, default one for each core
   ONLY         a pattern that the names of programs match
   SHARE        of the places for PyTorch, default 0.6
@@ -33,6 +33,7 @@ SECONDS = float(os.environ.get("SECONDS", "240"))
 JOBS = int(os.environ.get("JOBS") or len(os.sched_getaffinity(0)))
 ONLY = re.compile(os.environ.get("ONLY", ""))
 LEAST = int(os.environ.get("LEAST", "0"))
+GRACE = float(os.environ.get("GRACE", "20"))
 OUT = pathlib.Path(os.environ.get("OUT") or tempfile.mkdtemp(prefix="vramtrace-compare-"))
 os.environ.update(BUILD_DIR=str(BUILD), MODE="release", SOURCE_DIR=str(SOURCE))
 sys.dont_write_bytecode = True
@@ -53,6 +54,7 @@ class Program:
         self.name, self.command, self.simulated, self.variables = name, command, simulated, variables
         self.needs_s = START_S
         self.counts, self.failures, self.remarks = collections.Counter(), [], collections.Counter()
+        self.n_given_up = 0
 
     def run(self, seed):
         """Seconds, what the trace counts (None: it has no counts), how the program ended."""
@@ -63,7 +65,12 @@ class Program:
         if self.simulated:
             env.update(LD_LIBRARY_PATH=SIMULATED, CUSIM_MEMORY="64G")
         begin = time.monotonic()
-        done = subprocess.run([str(c) for c in self.command(seed)], env=env, capture_output=True, text=True, cwd=OUT)
+        try:
+            done = subprocess.run([str(c) for c in self.command(seed)], env=env, capture_output=True, text=True, cwd=OUT,
+                                  timeout=END + GRACE - begin)
+        except subprocess.TimeoutExpired:
+            trace.unlink(missing_ok=True)
+            return None
         took = time.monotonic() - begin
         read = subprocess.run([BUILD / "vramtrace", "report", "--json", trace], capture_output=True, text=True)
         trace.unlink(missing_ok=True)
@@ -99,7 +106,7 @@ def shapes():
             subprocess.run([compiler, *flags.split(), "-std=gnu++17", "-g", "-pthread", "-Wno-psabi", *cuda, "-o", path, source,
                             f"-L{BUILD}/sim", "-lcuda"], check=True)
         if path.exists():
-            yield Program(f"C++, {name}", lambda seed, path=path: (path, seed, 1000))
+            yield Program(f"C++, {name}", lambda seed, path=path: (path, seed, 300))
 
 
 def interpreters():
@@ -111,8 +118,8 @@ def interpreters():
         if found.hex < 0x03060000:
             continue
         variables = {} if found.free_threaded else {"PYTHONMALLOC": "malloc"}
-        yield Program(f"CPython {found.version}, malloc", lambda seed, path=found.path: (path, "-B", python_case.SOURCES / "torture.py", 200000),
-                      TORTURE_EVENTS="100000", PRELOAD=str(library), **variables)
+        yield Program(f"CPython {found.version}, malloc", lambda seed, path=found.path: (path, "-B", python_case.SOURCES / "torture.py", 60000),
+                      TORTURE_EVENTS="30000", PRELOAD=str(library), **variables)
 
 
 def simulated():
@@ -171,7 +178,10 @@ class Place:
         while program:
             run = program.run(seed)
             with self.lock:
-                program.add(*run)
+                if run:
+                    program.add(*run)
+                else:
+                    program.n_given_up += 1
             program, seed = self.next_program()
 
 
@@ -181,6 +191,8 @@ def table(programs):
     print(f"{'program':<50}{'runs':>5}{'compared':>14}{'left to libunwind':>19}{'different':>11}{'us each':>9}")
     for program in programs:
         counts = program.counts
+        if program.n_given_up:
+            print(f"      {program.name}: {program.n_given_up} runs were not over in time")
         if not counts["runs"]:
             continue
         total.update(counts)
