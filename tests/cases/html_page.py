@@ -34,6 +34,14 @@ class Page(html.parser.HTMLParser):
         self.feed(pathlib.Path(path).read_text(encoding="utf-8"))
         self.close()
         self.data, self.report = json.loads(self.texts["page-data"]), json.loads(self.texts["report-data"])
+        self.unfold(self.report, self.report.pop("frames"), self.report.pop("stacks"))
+
+    def unfold(self, value, frames, stacks):
+        """Frames in the place of numbers of stacks, as in the report."""
+        for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            self.unfold(item, frames, stacks)
+        if isinstance(value, dict) and isinstance(value.get("stack"), int):
+            value["stack"] = [frames[number] for number in stacks[value["stack"]]]
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)

@@ -10,12 +10,15 @@
 
 #include "vramtrace/format.h"
 
+struct stack_table;
+
 struct json {
 	FILE *out;
 	bool lines;   /* everything on one line */
 	bool first;   /* nothing in the open bracket yet */
 	bool in_html; /* inside of a script element, which no text may end */
 	unsigned int depth;
+	struct stack_table *stacks; /* borrowed; NULL: stacks are written in whole */
 };
 
 void json_init(struct json *json, FILE *out, bool lines);

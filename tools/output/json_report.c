@@ -15,6 +15,7 @@
 #include "output/json_together.h"
 #include "output/json_transfers.h"
 #include "output/result.h"
+#include "output/stack_table.h"
 
 /* Which trace an item is of: an index into traces[]. */
 static void put_trace(struct json *json, size_t trace)
@@ -350,6 +351,8 @@ static void put_report(struct json *json, const struct report_trace *traces, siz
 	}
 	/* Known when every stack was looked up. */
 	modules_json(json, traces, n);
+	if (json->stacks)
+		stack_table_json(json, json->stacks);
 	json_close(json, '}');
 	json_end(json);
 }
@@ -378,5 +381,7 @@ void report_json_in_html(
 
 	json_init(&json, out, true);
 	json.in_html = true;
+	json.stacks = stack_table_new();
 	put_report(&json, traces, n, REPORT_ALL, together);
+	stack_table_free(json.stacks);
 }

@@ -6,6 +6,7 @@
 
 #include "model/memory.h"
 #include "output/format.h"
+#include "output/stack_table.h"
 #include "symbol/stack.h"
 
 /* A stack of more frames than this is folded, all but its innermost and outermost ones and those
@@ -311,7 +312,7 @@ void stack_put_host_frames(FILE *out, const struct stack_source *source, uint64_
 	}
 }
 
-static void frame_json(struct json *json, const struct show *show, const struct symbol_call *call)
+void stack_frame_json(struct json *json, const struct show *show, const struct symbol_call *call)
 {
 	const struct symbol_frame *frame = call->frame;
 
@@ -330,6 +331,15 @@ static void frame_json(struct json *json, const struct show *show, const struct 
 	json_close(json, '}');
 }
 
+static void put_frames(
+	struct json *json, const struct stack_source *source, const struct symbol_stack *stack)
+{
+	json_open(json, "stack", '[');
+	for (size_t i = 0; i < stack->n_calls; i++)
+		stack_frame_json(json, &source->show, &stack->calls[i]);
+	json_close(json, ']');
+}
+
 void stack_json(struct json *json, const struct stack_source *source, uint64_t stack_id)
 {
 	const struct model_stack *given = model_stack_find(source->model, stack_id);
@@ -342,10 +352,10 @@ void stack_json(struct json *json, const struct stack_source *source, uint64_t s
 		return;
 	}
 	stack = symbol_stack_get(source->symbols, source->model, given);
-	json_open(json, "stack", '[');
-	for (size_t i = 0; i < stack->n_calls; i++)
-		frame_json(json, &source->show, &stack->calls[i]);
-	json_close(json, ']');
+	if (json->stacks)
+		json_number(json, "stack", stack_table_number(json->stacks, source, stack_id));
+	else
+		put_frames(json, source, stack);
 	json_open(json, "stack_missing", '[');
 	if (stack->cut)
 		json_string(json, NULL, "depth");

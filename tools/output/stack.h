@@ -6,6 +6,7 @@
 #include "output/json.h"
 #include "output/show.h"
 #include "output/style.h"
+#include "symbol/stack.h"
 #include "symbol/symbol.h"
 
 /* Where stacks are defined and what resolves them, both borrowed; and what to show of them. */
@@ -46,8 +47,12 @@ void stack_put_key(FILE *out, const struct stack_source *source, uint64_t stack_
 /* Prints the native frames as compute-sanitizer does, one a line. */
 void stack_put_host_frames(FILE *out, const struct stack_source *source, uint64_t stack_id);
 
+/* One frame, as an object of an open array. */
+void stack_frame_json(struct json *json, const struct show *show, const struct symbol_call *call);
+
 /* Keys "owner", "stack", with all frames, and "stack_missing", why there may be more ("depth",
- * "unwind_info"), of the open object; the last two null when the stack was not recorded. */
+ * "unwind_info"), of the open object; the last two null when the stack was not recorded. In a
+ * document that has a table of stacks, "stack" is a number. */
 void stack_json(struct json *json, const struct stack_source *source, uint64_t stack_id);
 
 #endif

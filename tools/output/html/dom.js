@@ -42,9 +42,9 @@ function stackList(frames) {
 		make("span", {class: "at"}, (frame.file ? frame.file + (frame.line ? ":" + frame.line : "") : frame.module || "")))));
 }
 
-/* A stack of the report's JSON. */
+/* A stack of the report's JSON: its number, or null. */
 function reportStack(stack) {
-	return (stack || []).filter(frame => !frame.internal).map(frame => ({
+	return (stack === null ? [] : report.stacks[stack]).map(number => report.frames[number]).filter(frame => !frame.internal).map(frame => ({
 		name: shown(frame.function || (frame.module || "").replace(/^.*\//, "") + "+0x" + (frame.offset || 0).toString(16)),
 		file: frame.file && shown(frame.file), line: frame.line, module: frame.module && shown(frame.module),
 		python: frame.kind === "python",
