@@ -54,7 +54,7 @@ def differences(where, a, b):
 
 def by_content(report):
     """Call sites of equal rank have no order."""
-    for key in "leaks", "failures", "peak_sites", "failed_frees":
+    for key in "leaks", "leak_owners", "failures", "peak_sites", "failed_frees":
         sites = [{k: v for k, v in site.items() if k not in WINDOW} for site in report[key] or []]
         report[key] = sorted(sites, key=lambda site: json.dumps(site, sort_keys=True))
     return report

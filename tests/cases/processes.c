@@ -1,14 +1,21 @@
 /*
  * A family of processes. Each does its steps in order:
  *
- *   cN        makes a context on device N, or goes back to it; rN lets go of it
- *   aN        allocates N MiB there, which stay       f   frees the last of them
- *   pN        page-locks N MiB of host memory
- *   ( ... )   a child of fork that does the steps inside; v( ... ) of vfork and exec, s( ... ) of
- * posix_spawn w         waits for all children e         becomes itself again by exec, with the
- * steps that follow +X        makes the file X; -X waits for it xX        writes an IPC handle of
- * the last allocation to the file X; iX opens the one that is there k         dies of SIGKILL; q
- * ends with _exit
+ *   cN    makes a context on device N, or goes back to it
+ *   rN    lets go of it
+ *   aN    allocates N MiB there, which stay
+ *   f     frees the last of them
+ *   pN    page-locks N MiB of host memory
+ *   xX    writes an IPC handle of the last allocation to the file X
+ *   iX    opens the one that is there
+ *   +X    makes the file X
+ *   -X    waits for it
+ *   zN    sleeps N milliseconds
+ *   (     a child of fork does the steps up to ), of vfork and exec with v(, of posix_spawn with s(
+ *   w     waits for all children
+ *   e     becomes itself again by exec, with the steps that follow
+ *   k     dies of SIGKILL
+ *   q     ends with _exit
  *
  * A child ends behind its steps, with 0. The exit status is 1 when a call failed, with a line that
  * says which.
@@ -196,6 +203,9 @@ static CUresult do_step(char **step)
 		break;
 	case '-':
 		await_file(rest);
+		break;
+	case 'z':
+		usleep(1000 * (useconds_t)atoi(rest));
 		break;
 	case 'w':
 		wait_for_all();

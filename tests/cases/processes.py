@@ -224,10 +224,11 @@ def check_gpus():
 
 
 def check_overlap():
-    """A context that is made while another process takes memory there seems to take that, too: it is cut to what is in use."""
+    """A context that is made while another process takes memory there seems to take that, too: it is cut to what is in use. Within a
+    millisecond it could have been either's."""
     where = folder("overlap")
-    first = start(where, [FAMILY, *"c0 a16 +T -U".split()], CUSIM_AWAIT="cuDevicePrimaryCtxRetain:G")
-    second = start(where, [FAMILY, *"-G.at c0 a200 +G -T a8 +U".split()])
+    first = start(where, [FAMILY, *"c0 a16 z5 +T -U".split()], CUSIM_AWAIT="cuDevicePrimaryCtxRetain:G")
+    second = start(where, [FAMILY, *"-G.at c0 a200 z5 +G -T a8 +U".split()])
     assert [process.wait(timeout=60) for process in (first, second)] == [0, 0]
     report = Report(where)
     check_shares(report)

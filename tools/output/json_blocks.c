@@ -98,7 +98,7 @@ static void put_allocator(struct json *json, const struct report_trace *trace, s
 		json_number_or_null(
 			json, "ordinal", allocator->device >= 0, (uint64_t)allocator->device);
 		json_text_or_null(json, "version", allocator->version);
-		json_text_or_null(json, "path", allocator->path);
+		json_text_or_null(json, "path", show_path_text(&trace->show, allocator->path));
 	} else {
 		json_text(json, "name", allocator->name);
 	}
