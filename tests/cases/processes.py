@@ -263,6 +263,24 @@ def check_idle():
     assert "64.0 MiB  GPU 0, from" in ask("report", f"{where}/{pids[2]}.vt")
 
 
+def check_real_ranks():
+    """Two ranks on two GPUs, with NCCL, whose memory each sees of the other: the second one touched the first one's GPU."""
+    where = f"{SOURCE}/tests/data/ranks"
+    found = json.loads(ask("report", "--json", where))
+    truths = [json.loads(pathlib.Path(where, f"rank-{rank}.json").read_text()) for rank in (0, 1)]
+    torch = {(d["trace"], d["ordinal"]): (d["allocated_bytes"], d["reserved_bytes"], d["peak_reserved_bytes"])
+             for d in found["torch"]["devices"]}
+    assert torch == {(t["rank"], t["rank"]): (t["allocated"], t["reserved"], t["peak_reserved"]) for t in truths}, torch
+    assert [gpu["uuid"] for gpu in found["gpus"]] == [f"GPU-{t['uuid']}" for t in truths]
+    job, = found["jobs"]
+    assert [(r["rank"], r["reserved_bytes"], r["largest_owner"]) for r in job["ranks"]] == \
+        [(t["rank"], t["reserved"], "nccl") for t in truths], job
+    assert not job["outliers"], job
+    idle, = found["idle_contexts"]
+    assert (idle["trace"], idle["device"], idle["bytes"], idle["advice"]) == (1, 0, 548995072, "choose_device"), idle
+    assert ("<module>", 23) in [(frame["function"], frame["line"]) for frame in idle["stack"]], idle
+
+
 def check_multiprocessing():
     """Python starts slowly with AddressSanitizer, and what it starts anew is no news there."""
     methods = ("fork", 2), ("spawn", 1), ("forkserver", 2)
@@ -420,7 +438,7 @@ def check_run():
     assert done.stdout.count("AT THE END") == 2, done.stdout
 
 
-for check in (check_tree, check_ends, check_unseen_ends, check_gpus, check_overlap, check_idle, check_multiprocessing, check_launch, check_recycled, check_statistics,
+for check in (check_tree, check_ends, check_unseen_ends, check_gpus, check_overlap, check_idle, check_real_ranks, check_multiprocessing, check_launch, check_recycled, check_statistics,
               check_damage, check_run):
     begin = time.monotonic()
     check()

@@ -21,6 +21,16 @@ static bool was_allocated_anywhere(const struct model *model)
 	return false;
 }
 
+/* What has no device may be on any. But memory of another process that is mapped here, as NCCL does,
+ * needs no context where it is. */
+static bool may_be_anywhere(const struct model *model)
+{
+	for (size_t kind = 0; kind < VT_N_KINDS; kind++)
+		if (kind != VT_KIND_SHARED && model->unknown.kinds[kind].n_allocs)
+			return true;
+	return false;
+}
+
 static enum idle_advice advice_for(const struct model *model)
 {
 	if (was_allocated_anywhere(model))
@@ -51,9 +61,8 @@ void idle_list_make(
 {
 	uint64_t last_ns = last_allocation_ns(model);
 
-	/* What has no device may be on any. */
 	if (!model->hooks_active || facts->damaged || facts->n_lost || facts->stopped ||
-		was_allocated_on(&model->unknown))
+		may_be_anywhere(model))
 		return;
 	for (size_t i = 0; i < model->n_devices; i++) {
 		const struct model_device *device = model->devices[i];
