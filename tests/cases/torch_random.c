@@ -171,7 +171,7 @@ static void rare(struct worker *worker)
 			torch.empty_cache();
 		break;
 	case 1:
-		if (!worker->capturing && !args.plain)
+		if (!worker->capturing && !args.plain && worker->n_live < MAX_LIVE)
 			obtain(worker, 40000 * MIB);
 		break;
 	case 2:

@@ -21,8 +21,8 @@ static bool was_allocated_anywhere(const struct model *model)
 	return false;
 }
 
-/* What has no device may be on any. But memory of another process that is mapped here, as NCCL does,
- * needs no context where it is. */
+/* What has no device may be on any. But memory of another process that is mapped here, as NCCL
+ * does, needs no context where it is. */
 static bool may_be_anywhere(const struct model *model)
 {
 	for (size_t kind = 0; kind < VT_N_KINDS; kind++)
