@@ -73,6 +73,16 @@ def check_capacity(trace, truth):
     return wrong
 
 
+def check_needed(trace, truth):
+    """What is said to be needed is no more than what sufficed in a real run, and more than what did not: as sure as it is said."""
+    row = whatif(trace, truth["set"])["predictions"][1 if truth["set"] else 0]
+    needed, sort = row["needed_bytes"], row["needed_class"]
+    slack = needed["value"] / 100 if sort == "about" else 0
+    too_much = needed["low"] - slack > truth["suffices"]
+    too_little = sort in SURE[:2] and truth["does_not"] is not None and needed["value"] + slack <= truth["does_not"]
+    return [f"{truth}: needed is {sort} {needed}"] if too_much or too_little else []
+
+
 def main():
     if MODE == "tsan":  # only the command runs, and whatif.py runs its threads
         print("SKIP: only the command runs here")
@@ -84,6 +94,7 @@ def main():
         if MODE == "release" or trace.stat().st_size < SMALL_BYTES:
             work += [(check_settings, trace, real, truth["own"]) for real in truth["real"]]
             work += [(check_capacity, trace, capacity) for capacity in truth.get("capacity", [])]
+            work += [(check_needed, trace, needed) for needed in truth.get("needed", [])]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for (_, trace, *_), wrong in zip(work, pool.map(lambda job: job[0](*job[1:]), work)):
             failed += [f"FAIL: {trace.name}: {text}" for text in wrong]
