@@ -31,12 +31,12 @@ fuzz() {
 	mkdir "$target/corpus"
 	"$target/alone" seed "$target/corpus/good"
 	"$target/alone" 0 "$target/corpus/good"
-	"$target/alone" "${FUZZ_SECONDS:-4}"
+	"$target/alone" "${FUZZ_SECONDS:-3}"
 
 	# shellcheck disable=SC2086
 	if clang $flags -fsanitize=fuzzer,address,undefined "$src/tests/fuzz/$target.c" "$@" -o "$target/fuzzer" -lzstd \
 		2>clang.log; then
-		"$target/fuzzer" -seed=1 -timeout=10 -max_total_time="${FUZZ_SECONDS:-4}" "$target/corpus" >fuzzer.log 2>&1 || {
+		"$target/fuzzer" -seed=1 -timeout=10 -max_total_time="${FUZZ_SECONDS:-3}" "$target/corpus" >fuzzer.log 2>&1 || {
 			tail -n 60 fuzzer.log
 			exit 1
 		}
